@@ -1,0 +1,53 @@
+"""The steps of the gate, as a table."""
+
+import os
+import sys
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """One row: commands that must all exit 0."""
+
+    name: str
+    why: str
+    commands: tuple[tuple[str, ...], ...]
+
+
+def _module(*words: str) -> tuple[str, ...]:
+    """A command of this environment, run as a module: no script of another environment can come first on PATH."""
+    return (sys.executable, "-m", *words)
+
+
+_PYTEST = ("pytest", "-q", "-n", "2", "--dist", "worksteal")
+
+STEPS = (
+    Step("format", "one hand", (_module("ruff", "format", "--check", "--quiet", "."),)),
+    Step(
+        "lint",
+        "every rule, but those left out with a reason",
+        (_module("ruff", "check", "--quiet", "."),),
+    ),
+    Step("types", "mypy --strict", (_module("mypy"),)),
+    Step(
+        "imports",
+        "daemons meet only in proto; dangerous packages have one door",
+        ((os.path.join(os.path.dirname(sys.executable), "lint-imports"), "--no-cache"),),
+    ),
+    Step(
+        "generated",
+        "the generated files say what the source says",
+        (_module("tests.gate.docs", "--check"),),
+    ),
+    Step("dead", "no code that nobody calls", (_module("vulture"),)),
+    Step("shape", "the laws of the tree", (_module("pytest", "-q", "tests/shape"),)),
+    Step(
+        "tests",
+        "with coverage, on this Python",
+        (_module(*_PYTEST, "--ignore=tests/shape", "--cov", "--cov-report=term"),),
+    ),
+    Step(
+        "tests-3.13",
+        "without coverage, on the newest Python that is promised",
+        (_module("tests.gate.newest"),),
+    ),
+)
