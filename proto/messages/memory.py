@@ -1,0 +1,128 @@
+"""What memoryd is asked: by loopd (`memory_block`, `session_updated`), by brokerd (`memory_call`), by the owner."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from proto.ids import EditId, SessionId
+from proto.labels import DataClass
+from proto.messages.broker import ToolRequest
+from proto.messages.wire import Reply, Request
+
+
+class MemoryBlock(Request, frozen=True, tag="memory_block"):
+    """Asks for the memory block of a new session's prompt (M5a section 4)."""
+
+
+class MemoryBlockReply(Reply, frozen=True, tag="memory_block_reply"):
+    """The block, ready to stand after system.md and a blank line."""
+
+    text: str
+
+
+class SessionUpdated(Request, frozen=True, tag="session_updated"):
+    """Says that a session's log has new records; answered `ok`, also when the log is not there."""
+
+    session: SessionId
+
+
+class MemoryCall(Request, frozen=True, tag="memory_call"):
+    """A decided call of recall or memory, with the session's label when brokerd decided it; answered `tool_response`."""
+
+    request: ToolRequest
+    taint: DataClass
+    untrusted: bool
+
+
+class Reindex(Request, frozen=True, tag="reindex"):
+    """Asks for the index to be built anew beside the old one."""
+
+
+class Reindexed(Reply, frozen=True, tag="reindexed"):
+    """What the new index holds."""
+
+    logs: int
+    records: int
+    notes: int
+
+
+class MemoryAdmin(Request, frozen=True, tag="memory_admin"):
+    """The owner's command. `arg`: log: empty or digits; undo, accept, reject: an id; pending: empty."""
+
+    command: Literal["log", "undo", "pending", "accept", "reject"]
+    arg: str
+
+
+class MemoryAdminReply(Reply, frozen=True, tag="memory_admin_reply"):
+    """The answer as text for a terminal, escaped."""
+
+    text: str
+
+
+class Edits(Request, frozen=True, tag="edits"):
+    """Asks for applied edits: the last `last` of them (default 10), newest last, or the one whose id is `id`."""
+
+    last: int | None = None
+    id: EditId | None = None
+
+
+class EditsReply(Reply, frozen=True, tag="edits_reply"):
+    """Journal lines as they are stored (contract, "The files of M5a").
+
+    `more` is true when older ones were left out to keep the frame small.
+    """
+
+    edits: list[dict[str, Any]]
+    more: bool
+
+
+class PendingEdits(Request, frozen=True, tag="pending_edits"):
+    """Asks for the writes that wait for the owner's review."""
+
+
+class PendingEditsReply(Reply, frozen=True, tag="pending_edits_reply"):
+    """The waiting writes: `id time session call action file class untrusted arguments`."""
+
+    edits: list[dict[str, Any]]
+
+
+class MemoryShow(Request, frozen=True, tag="memory_show"):
+    """Asks for what a new session would be told, and what was left out of it."""
+
+
+class MemoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One identity file: its size and limit in code points, its text, and why it cannot be served, if so."""
+
+    file: str
+    chars: int
+    limit: int
+    text: str
+    problem: str | None
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry that the check keeps out of the block: its file, its number from 1, the rule, and the entry."""
+
+    file: str
+    number: int
+    rule: int
+    reason: str
+    entry: str
+
+
+class IndexState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the index holds, and the logs that it could not read to their end."""
+
+    logs: int
+    records: int
+    notes: int
+    damaged_logs: list[str]
+
+
+class MemoryShowReply(Reply, frozen=True, tag="memory_show_reply"):
+    """The three files, the entries left out, the index, and whether review is on."""
+
+    files: list[MemoryFile]
+    left_out: list[LeftOut]
+    index: IndexState
+    review: bool

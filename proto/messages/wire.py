@@ -1,0 +1,65 @@
+"""What every framed socket has: `ping`, `ok`, `error`, and the base of a request."""
+
+import msgspec
+
+from proto.faults import Fault
+from proto.ids import TraceParent
+
+
+class Request(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+):
+    """The base of what may be asked; `trace` is a W3C traceparent."""
+
+    trace: TraceParent | None = None
+
+
+class Reply(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
+):
+    """The base of what may be answered; every field is written."""
+
+
+class Ping(Request, frozen=True, tag="ping"):
+    """Asks whether the daemon answers."""
+
+
+class Ok(Reply, frozen=True, tag="ok"):
+    """Done, and on disk where there was something to write."""
+
+
+class Error(Reply, frozen=True, tag="error"):
+    """The frame, the peer or the daemon was at fault; `runbook` names an entry of docs/runbook.md."""
+
+    code: str
+    message: str
+    runbook: str | None
+
+
+class Verify(Request, frozen=True, tag="verify"):
+    """Asks memoryd or brokerd to check the chains of its journals."""
+
+
+class JournalState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of a journal: its lines, the hash of the last, and the number (from 1) of the first bad line."""
+
+    path: str
+    lines: int
+    head: str
+    first_bad: int | None
+
+
+class VerifyReply(Reply, frozen=True, tag="verify_reply"):
+    """The state of each journal file, oldest first."""
+
+    journals: list[JournalState]
+
+
+def error_of(fault: Fault) -> Error:
+    """The error frame that tells of a fault."""
+    return Error(code=fault.code, message=fault.message, runbook=fault.runbook)

@@ -1,0 +1,33 @@
+"""The reasons that a decision may give: ids that the policy yields, and the fixed sentence that a session reads.
+
+An id that is not listed here makes the decision a denial (`policy-invalid`).
+"""
+
+from typing import Final
+
+REASONS: Final[dict[str, str]] = {
+    "granted": "allowed by a grant",
+    "built-in": "allowed by a built-in grant",
+    "approved": "allowed by the owner",
+    "no-grant": "refused: no grant allows this call",
+    "grant-denies": "refused: a grant denies this call",
+    "taint": "refused: the session's label is above what the grant allows",
+    "host": "refused: the grant does not name this host",
+    "path": "refused: the grant does not name this path",
+    "pattern": "refused: the grant does not name this command",
+    "scheme": "refused: only https is fetched",
+    "arguments": "refused: the arguments have not the tool's shape",
+    "asks": "the owner is asked",
+    "untrusted-host": "the owner is asked: the session has read untrusted content and no grant names this host exactly",
+    "denied": "refused: the owner said no",
+    "lapsed": "refused: the owner did not answer in time",
+    "label-rose": "refused: the session's label rose while the owner was asked",
+    "ceiling": "refused: the session's label is above the ceiling of the destination",
+    "destination": "refused: no destination of that name is configured",
+    "tool-unknown": "refused: there is no tool of that name",
+    "session-not-open": "refused: the session is not open",
+    "runtime-absent": "refused: no runtime is installed for this tool (runbook: runtime-absent)",
+    "grants-invalid": "refused: the grants cannot be read (runbook: grants-invalid)",
+    "rules-invalid": "refused: grants.toml cannot be read (runbook: rules-invalid)",
+    "policy-invalid": "refused: the policy cannot be used (runbook: policy-invalid)",
+}

@@ -1,0 +1,135 @@
+"""Asking another daemon over its framed socket, from anyio: one request, one reply or a stream of them.
+
+A connect is tried again within the time that the caller gives; a request that was sent is never sent twice.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import msgspec
+
+from proto import frame
+from proto.faults import Fault
+from proto.messages.wire import Error
+
+_RETRY_SECONDS = 0.1
+
+
+async def call(
+    path: Path,
+    request: msgspec.Struct,
+    *replies: type[msgspec.Struct],
+    timeout_s: float = 30.0,
+    connect_within_s: float = 0.0,
+    unreachable: str = "peer-unreachable",
+) -> Any:
+    """The one reply to a request.
+
+    Raises:
+        Fault: what the daemon answered as an `error`; `unreachable` when it does not answer in time, or hangs up;
+            `reply-unexpected` when the answer is none of `replies`.
+
+    """
+    async with stream(
+        path,
+        request,
+        *replies,
+        timeout_s=timeout_s,
+        connect_within_s=connect_within_s,
+        unreachable=unreachable,
+    ) as answers:
+        async for answer in answers:
+            return answer
+    raise Fault(unreachable)
+
+
+@asynccontextmanager
+async def stream(
+    path: Path,
+    request: msgspec.Struct,
+    *replies: type[msgspec.Struct],
+    timeout_s: float | None = 30.0,
+    connect_within_s: float = 0.0,
+    unreachable: str = "peer-unreachable",
+) -> AsyncIterator[AsyncIterator[Any]]:
+    """The replies to a request, until the daemon closes the connection; `timeout_s` bounds the wait for each.
+
+    Leaving the block closes the connection. Raises as `call`, from the block's entry or from the iteration.
+    """
+    connection = await _connect(path, connect_within_s, unreachable)
+    async with connection:
+        try:
+            await connection.send(frame.pack(request))
+        except (anyio.BrokenResourceError, OSError):
+            # The daemon may have refused the peer or the frame before it was read: its answer says which.
+            pass
+        yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
+
+
+async def _replies(
+    connection: anyio.abc.SocketStream,
+    decoder: frame.Decoder,
+    timeout_s: float | None,
+    unreachable: str,
+) -> AsyncIterator[Any]:
+    buffer = bytearray()
+    while True:
+        body = await _body(connection, buffer, timeout_s, unreachable)
+        if body is None:
+            return
+        try:
+            answer = decoder.decode(body)
+        except Fault as fault:
+            raise Fault("reply-unexpected", fault.message) from None
+        if isinstance(answer, Error):
+            raise _fault(answer)
+        yield answer
+
+
+async def _body(
+    connection: anyio.abc.SocketStream, buffer: bytearray, timeout_s: float | None, unreachable: str
+) -> bytes | None:
+    """The body of the next frame, or None when the daemon has closed between two."""
+    try:
+        with anyio.fail_after(timeout_s):
+            while (end := _end(buffer)) is None or len(buffer) < end:
+                try:
+                    buffer += await connection.receive()
+                except anyio.EndOfStream:
+                    if buffer:
+                        raise Fault(unreachable) from None
+                    return None
+    except (TimeoutError, anyio.BrokenResourceError):
+        raise Fault(unreachable) from None
+    body = bytes(buffer[frame.HEADER_BYTES : end])
+    del buffer[:end]
+    return body
+
+
+def _end(buffer: bytearray) -> int | None:
+    if len(buffer) < frame.HEADER_BYTES:
+        return None
+    return frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
+
+
+async def _connect(path: Path, within_s: float, unreachable: str) -> anyio.abc.SocketStream:
+    deadline = anyio.current_time() + within_s
+    while True:
+        try:
+            return await anyio.connect_unix(path)
+        except OSError:
+            if anyio.current_time() + _RETRY_SECONDS > deadline:
+                raise Fault(unreachable) from None
+            await anyio.sleep(_RETRY_SECONDS)
+
+
+def _fault(error: Error) -> Fault:
+    """The fault that an error frame tells of; a code that is not known here is `internal` with its message."""
+    try:
+        return Fault(error.code, error.message)
+    except KeyError:
+        return Fault("internal", f"{error.code}: {error.message}")

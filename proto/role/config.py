@@ -1,0 +1,94 @@
+"""Configuration: a TOML file into a frozen Struct. Every setting has a default; what is not known is an error.
+
+An error names the file, the line and the key.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from proto.faults import Fault
+
+T = TypeVar("T")
+
+_UNKNOWN: Final = re.compile(r"unknown field `(?P<key>[^`]*)`")
+_AT: Final = re.compile(r" - at `(?P<path>[^`]*)`\Z")
+_HEADER: Final = re.compile(r"^\s*\[\[?\s*(?P<name>[^\]]+?)\s*\]\]?\s*(#.*)?$")
+_KEY: Final = re.compile(
+    r"^\s*(?P<key>\"[^\"]*\"|'[^']*'|[A-Za-z0-9_.-]+(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*="
+)
+
+
+def load(path: Path, shape: type[T]) -> T:
+    """The file's settings.
+
+    Raises:
+        Fault: `config-invalid`: the file cannot be read, is not TOML, or has a key or a value that is not known.
+
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Fault("config-invalid", f"{path}: cannot be read: {error}") from None
+    return parse(text, str(path), shape)
+
+
+def parse(text: str, name: str, shape: type[T]) -> T:
+    """The settings in a text; `name` is the file that errors speak of.
+
+    Raises:
+        Fault: `config-invalid`, as `load`.
+
+    """
+    try:
+        return msgspec.convert(tomllib.loads(text), shape)
+    except tomllib.TOMLDecodeError as error:
+        raise Fault("config-invalid", f"{name}: not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        keys, what = _place(str(error))
+        line = line_of(text, keys)
+        where = f"{name}, line {line}" if line else name
+        shown = ".".join(keys) or "the file"
+        raise Fault("config-invalid", f"{where}: {shown}: {what}") from None
+
+
+def _place(message: str) -> tuple[tuple[str, ...], str]:
+    """The keys to what an error of msgspec is about, and what is wrong there."""
+    at = _AT.search(message)
+    keys = tuple(re.findall(r"[^.\[\]$]+", at["path"])) if at else ()
+    what = message[: at.start()] if at else message
+    if unknown := _UNKNOWN.search(what):
+        return (*keys, unknown["key"]), "unknown key"
+    return keys, what
+
+
+def line_of(text: str, keys: tuple[str, ...]) -> int | None:
+    """The number (from 1) of the line that sets a key, or else the nearest table around it."""
+    wanted = [key for key in keys if not key.isdigit()]
+    best: tuple[int, int] | None = None
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.match(line)
+        if header:
+            table = _split(header["name"])
+        key = None if header else _KEY.match(line)
+        here = table if key is None else table + _split(key["key"])
+        depth = _common(here, wanted) if header or key else 0
+        if depth and (best is None or depth > best[0]):
+            best = (depth, number)
+    return best[1] if best else None
+
+
+def _split(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", dotted)]
+
+
+def _common(here: list[str], wanted: list[str]) -> int:
+    """How many keys of `wanted` a line's path spells, `...` standing for any; 0 when the line leads elsewhere."""
+    for mine, theirs in zip(here, wanted, strict=False):
+        if theirs not in (mine, "..."):
+            return 0
+    return min(len(here), len(wanted))

@@ -1,0 +1,213 @@
+"""Append-only JSON Lines: a plain log, and a chained journal over one file or one a month.
+
+A torn last line is cut off when the log is opened and told of; nothing before it is lost. An append is on disk when it
+returns. The head of a chained journal is kept in a second file (`state/<daemon>/heads`); it may be behind by the lines
+of the last moment, never ahead.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from proto import chain
+from proto.canon import compact
+from proto.role import durable
+
+_json: Final = msgspec.json.Decoder()
+_BREAK: Final = "chain_break"
+
+
+class Torn(NamedTuple):
+    """A last line that a crash left unfinished: its file, and the bytes that were cut off."""
+
+    path: Path
+    bytes_cut: int
+
+
+class JsonLines:
+    """One append-only file of JSON objects, one a line, 0600."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def mend(self) -> Torn | None:
+        """Cut off an unfinished last line; what was cut, or None."""
+        if not self.path.exists():
+            return None
+        with self.path.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            whole = _end_of_last_line(file, size)
+            if whole == size:
+                return None
+            file.truncate(whole)
+            os.fsync(file.fileno())
+        return Torn(self.path, size - whole)
+
+    def append(self, *lines: Mapping[str, Any]) -> None:
+        """Append lines, and fsync; the folder too when the file is new.
+
+        Raises:
+            OSError: nothing of it can be relied on; what was half written is cut off again.
+
+        """
+        data = b"".join(compact(dict(line)).encode() + b"\n" for line in lines)
+        new = not self.path.exists()
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            before = os.fstat(handle).st_size
+            try:
+                durable.write_whole(handle, data)
+                os.fsync(handle)
+            except OSError:
+                os.ftruncate(handle, before)
+                raise
+        finally:
+            os.close(handle)
+        if new:
+            durable.sync_folder(self.path.parent)
+
+    def read(self) -> Iterator[dict[str, Any] | None]:
+        """The complete lines in order; None for one that is not a JSON object."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            for raw in file:
+                if raw.endswith(b"\n"):
+                    yield _object(raw)
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = _json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _end_of_last_line(file: Any, size: int) -> int:
+    """The offset after the last line feed, read backwards in blocks."""
+    end = size
+    while end:
+        begin = max(0, end - 65536)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return int(begin + found + 1)
+        end = begin
+    return 0
+
+
+class FileState(NamedTuple):
+    """What `verify` found in one file: complete lines, the last line's hash, the first bad line (from 1) or None."""
+
+    path: Path
+    lines: int
+    head: str
+    first_bad: int | None
+
+
+class Journal:
+    """A chained journal: the lines of its files, in the order of the files' names, are one chain.
+
+    `text_fields` are the fields whose texts can be erased without breaking the chain. `heads` is a file of its own.
+    """
+
+    def __init__(self, folder: Path, pattern: str, heads: Path, text_fields: Iterable[str]) -> None:
+        self._folder = folder
+        self._pattern = pattern
+        self._heads = heads
+        self._text_fields = frozenset(text_fields)
+        self._head = chain.ZERO
+        self._count = 0
+
+    def files(self) -> list[Path]:
+        """The journal's files, oldest first."""
+        return sorted(self._folder.glob(self._pattern))
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Every readable line, oldest first."""
+        for path in self.files():
+            for line in JsonLines(path).read():
+                if line is not None:
+                    yield line
+
+    def open(self) -> tuple[list[Torn], list[FileState]]:
+        """Cut off torn lines, check the chain, and take up its head; what was cut, and the files that are bad.
+
+        A journal whose chain is broken is still appended to, after a line of `mark_break`.
+        """
+        files = self.files()
+        torn = [cut for path in files if (cut := JsonLines(path).mend())]
+        states = self.verify()
+        self._count = sum(state.lines for state in states)
+        self._head = self._last_hash()
+        return torn, [state for state in states if state.first_bad is not None]
+
+    def append(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored."""
+        sealed = chain.seal(line, self._head, self._text_fields)
+        JsonLines(self._folder / name).append(sealed)
+        self._head = sealed["hash"]
+        self._count += 1
+        durable.replace(self._heads, compact({"lines": self._count, "head": self._head}).encode())
+        return sealed
+
+    def verify(self) -> list[FileState]:
+        """The state of each file: the chain from the first line to the last, and against the kept head."""
+        kept_lines, kept_head = self._kept()
+        states: list[FileState] = []
+        prev, count = chain.ZERO, 0
+        for path in self.files():
+            first_bad: int | None = None
+            number = 0
+            for number, line in enumerate(JsonLines(path).read(), 1):
+                count += 1
+                good = line is not None and self._is_good(line, prev)
+                if good and line is not None and count == kept_lines:
+                    good = line["hash"] == kept_head
+                if not good and first_bad is None:
+                    first_bad = number
+                if line is not None:
+                    prev = str(line.get("hash", chain.ZERO))
+            states.append(FileState(path, number, prev, first_bad))
+        return _cut_short(states, count < kept_lines, self._folder)
+
+    def mark_break(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Append the line that says where a break was found; it follows the last line as it now is, and is never good."""
+        return self.append(name, {**line, _BREAK: True})
+
+    def _is_good(self, line: Mapping[str, Any], prev: str) -> bool:
+        return _BREAK not in line and chain.holds(line, prev, self._text_fields)
+
+    def _kept(self) -> tuple[int, str]:
+        """The kept number of lines and head; a head that cannot be read counts as one that no journal reaches."""
+        try:
+            kept = _object(self._heads.read_bytes())
+        except FileNotFoundError:
+            return 0, chain.ZERO
+        if (
+            kept is None
+            or not isinstance(kept.get("lines"), int)
+            or not isinstance(kept.get("head"), str)
+        ):
+            return sys.maxsize, chain.ZERO
+        return kept["lines"], kept["head"]
+
+    def _last_hash(self) -> str:
+        last = chain.ZERO
+        for line in self.lines():
+            last = str(line.get("hash", chain.ZERO))
+        return last
+
+
+def _cut_short(states: list[FileState], short: bool, folder: Path) -> list[FileState]:
+    """Mark the end of the journal bad when it has fewer lines than its head says."""
+    if not short:
+        return states
+    last = states[-1] if states else FileState(folder, 0, chain.ZERO, None)
+    first_bad = last.first_bad if last.first_bad is not None else last.lines + 1
+    return [*states[:-1], last._replace(first_bad=first_bad)]

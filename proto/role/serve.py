@@ -1,0 +1,135 @@
+"""Serving a framed socket: one request a connection, answered by one frame or by a stream of them.
+
+A bad frame, a foreign peer, or one connection too many costs the daemon no more than an `error` frame. A fault of a desk
+becomes an `error` here and nowhere else.
+"""
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import msgspec
+from anyio.abc import SocketAttribute
+
+from proto import frame
+from proto.faults import Fault
+from proto.messages.wire import Ok, Ping, error_of
+from proto.role.log import logger
+
+FRAME_SECONDS: Final = 5.0
+"""A frame must be complete within this time, and a reader must take one within it."""
+MOST_CONNECTIONS: Final = 64
+_PEERCRED: Final = struct.Struct("3i")
+
+
+class Connection:
+    """A desk's view of the connection: the frames before the last one, and whether the peer is still there."""
+
+    def __init__(self, stream: anyio.abc.SocketStream, row: str, peer_pid: int) -> None:
+        self._stream = stream
+        self.row = row
+        self.peer_pid = peer_pid
+
+    async def send(self, message: msgspec.Struct) -> None:
+        """Send a frame of a stream.
+
+        Raises:
+            anyio.BrokenResourceError: the peer has gone; a desk may catch it and go on with its work.
+            TimeoutError: the peer takes no bytes; treat it as gone.
+
+        """
+        with anyio.fail_after(FRAME_SECONDS):
+            await self._stream.send(frame.pack(message))
+
+    def peer_gone(self) -> bool:
+        """Whether the peer has closed both directions; a peer that only stopped sending still waits."""
+        raw: socket.socket = self._stream.extra(SocketAttribute.raw_socket)
+        poll = select.poll()
+        poll.register(raw.fileno(), 0)
+        return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+
+
+Desk = Callable[[Any, Connection], Awaitable[msgspec.Struct]]
+"""Answers one request with the last frame; raises `Fault` for an `error`."""
+
+
+class Server:
+    """One listener, one peer, one union of requests."""
+
+    def __init__(self, row: str, kinds: tuple[type[msgspec.Struct], ...], desk: Desk) -> None:
+        self._row = row
+        self._desk = desk
+        self._decoder = frame.Decoder(kinds)
+        self._open = 0
+        self._uids = (0, os.geteuid())
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Accept until cancelled."""
+        async with await anyio.abc.SocketListener.from_socket(listening) as listener:
+            await listener.serve(self._connection)
+
+    async def _connection(self, stream: anyio.abc.SocketStream) -> None:
+        self._open += 1
+        try:
+            async with stream:
+                await self._answer(stream)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError):
+            # The peer left before its answer; what was done for it stays done.
+            return
+        finally:
+            self._open -= 1
+
+    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+        reply: msgspec.Struct
+        try:
+            peer_pid = self._check_peer(stream)
+            if self._open > MOST_CONNECTIONS:
+                raise Fault("busy")
+            request = self._decoder.decode(await _receive_body(stream))
+            connection = Connection(stream, self._row, peer_pid)
+            reply = Ok() if type(request) is Ping else await self._desk(request, connection)
+            data = frame.pack(reply)
+        except Fault as fault:
+            data = frame.pack(error_of(fault))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise
+        except Exception:  # noqa: BLE001  (whatever a request does, the daemon answers the next one)
+            logger().exception("request-failed", socket=self._row)
+            data = frame.pack(error_of(Fault("internal")))
+        with anyio.fail_after(FRAME_SECONDS):
+            await stream.send(data)
+
+    def _check_peer(self, stream: anyio.abc.SocketStream) -> int:
+        raw: socket.socket = stream.extra(SocketAttribute.raw_socket)
+        pid, uid, _gid = _PEERCRED.unpack(
+            raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+        )
+        if uid not in self._uids:
+            logger().warning("peer-refused", socket=self._row, uid=uid)
+            raise Fault("peer-refused")
+        return int(pid)
+
+
+async def _receive_body(stream: anyio.abc.SocketStream) -> bytes:
+    """The body of the one frame of a connection.
+
+    Raises:
+        Fault: the frame is empty, too large, or not whole in time.
+
+    """
+    try:
+        with anyio.fail_after(FRAME_SECONDS):
+            buffer = bytearray(await stream.receive())
+            while len(buffer) < frame.HEADER_BYTES:
+                buffer += await stream.receive()
+            end = frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
+            while len(buffer) < end:
+                buffer += await stream.receive(min(frame.MAX_FRAME, end - len(buffer)))
+            return bytes(buffer[frame.HEADER_BYTES : end])
+    except (TimeoutError, anyio.EndOfStream):
+        raise Fault("frame-torn") from None

@@ -1,0 +1,137 @@
+"""What full-text search sees: text folded into terms, the same way when it is stored and when it is asked for.
+
+Laws (tested): a term is a run of letters and digits, so that `unicode61` takes it for one token and no FTS5 operator can
+be written with one; `fold(text)` is the same for a text in upper and lower case, with and without accents; every text
+that holds a letter or a digit has a term; a query's terms are terms that `fold` would give the same text.
+
+A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its words (Korean)
+becomes its overlapping pairs, and its single characters beside them, so that a word of any length in a query is found.
+"""
+
+import functools
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+import Stemmer
+
+from memoryd.index.words import NO_MEANING, OTHER_FORMS
+
+# Which folding made an index. A change of what `fold` gives needs another number: old indexes are then rebuilt.
+FOLDING: Final = 1
+
+_TERM_LIMIT_CHARS: Final = 64
+# Thai, Lao, Myanmar, Khmer, kana, Bopomofo, Hangul, Han. The middle dot of katakana (30FB) is punctuation.
+_PAIRED: Final = (
+    r"\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
+    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_RUN: Final = re.compile(rf"(?P<paired>[{_PAIRED}]+)|[^\W_{_PAIRED}]+")
+_PAIRED_CHAR: Final = re.compile(rf"[{_PAIRED}]")
+_POSSESSIVE: Final = re.compile(r"(?<=\w)['’]s\b")
+# Letters that Unicode does not decompose into a base and an accent.
+_BASES: Final = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+_of_thread: Final = threading.local()
+
+
+class _Bases(dict[int, str]):
+    """Code point → the letters without accents that stand for it, filled as they are met."""
+
+    def __missing__(self, code: int) -> str:
+        base = _base(chr(code))
+        self[code] = base
+        return base
+
+
+_bases: Final = _Bases()
+
+
+def fold(text: str) -> list[str]:
+    """The terms of a text in its order."""
+    terms: list[str] = []
+    for run in _RUN.finditer(_plain(text)):
+        word = run[0]
+        if run["paired"]:
+            terms += _pairs(word)
+            if len(word) > 1:
+                terms += word
+        else:
+            terms.append(stem(word[:_TERM_LIMIT_CHARS]))
+    return terms
+
+
+def query_terms(query: str) -> list[str]:
+    """The terms to look for, each once, in the query's order.
+
+    Words of no meaning are left out, unless nothing else remains.
+    """
+    with_meaning: dict[str, None] = {}
+    without: dict[str, None] = {}
+    for run in _RUN.finditer(_plain(query)):
+        word = run[0]
+        if run["paired"]:
+            with_meaning.update(dict.fromkeys(_pairs(word)))
+        elif word in NO_MEANING:
+            without[stem(word)] = None
+        else:
+            with_meaning[stem(word[:_TERM_LIMIT_CHARS])] = None
+    return list(with_meaning or without)
+
+
+def match_expression(terms: list[str]) -> str:
+    """What SQLite is asked: quoted terms joined by OR, and nothing else."""
+    return " OR ".join(f'"{term}"' for term in terms)
+
+
+def spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where in a shown text its terms stand: start, end, term. For finding what to show around a match."""
+    for run in _RUN.finditer(text.lower() if text.isascii() else text):
+        start, word = run.start(), run[0]
+        if run["paired"]:
+            for at in range(len(word)):
+                yield start + at, start + at + 1, word[at]
+                if at + 1 < len(word):
+                    yield start + at, start + at + 2, word[at : at + 2]
+        else:
+            for term in fold(word):
+                yield start, run.end(), term
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """The stem of a folded word: English rules, after the forms that no rule explains. Others pass unharmed."""
+    if not word.isascii():
+        return word
+    word = OTHER_FORMS.get(word, word)
+    # A Stemmer serves one thread at a time.
+    if (stemmer := getattr(_of_thread, "stemmer", None)) is None:
+        stemmer = _of_thread.stemmer = Stemmer.Stemmer("english", 0)
+    return str(stemmer.stemWord(word))
+
+
+def _plain(text: str) -> str:
+    """Lower case, one form of each character, no accents, no possessive s."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.replace("’", "'"))
+        text = unicodedata.normalize("NFKC", text.casefold()).translate(_bases)
+    text = text.lower()
+    return _POSSESSIVE.sub("", text) if "'s" in text else text
+
+
+def _base(char: str) -> str:
+    if base := _BASES.get(char):
+        return base
+    if _PAIRED_CHAR.match(char):
+        # The signs above and below the letters of Thai and its neighbours are no token characters for `unicode61`.
+        mark = unicodedata.category(char)[0] == "M"
+        return "" if mark else char if char.isalnum() else " "
+    parts = unicodedata.normalize("NFD", char)
+    return "".join(part for part in parts if unicodedata.category(part)[0] != "M")
+
+
+def _pairs(run: str) -> list[str]:
+    if len(run) == 1:
+        return [run]
+    return [run[at : at + 2] for at in range(len(run) - 1)]

@@ -1,0 +1,269 @@
+"""The index's SQLite file: its schema, its writer, its damage. The one door to apsw in this holding.
+
+The file is disposable. One connection writes, another reads, so that a recall waits for no catching up; each is used
+by one thread at a time. What belongs together is written in one transaction: the rows of a log with how far it was
+read. A damaged file raises `memory-index-damaged` from every call, until a new one is put in its place.
+
+Trusted rows have small row ids and untrusted ones begin at `UNTRUSTED_FROM`: FTS5 keeps a term's rows in that order, so
+either kind can be searched without reading the other, and no flood of one hides the other.
+
+Source: M5a section 6 for `hits`, `sources` and `progress`; the other tables are this build's.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import apsw
+import msgspec
+
+from memoryd.index.fold import FOLDING, fold
+from memoryd.index.hits import Row
+from memoryd.index.walk import WalkState
+from proto.faults import Fault
+from proto.labels import DataClass, Label
+
+UNTRUSTED_FROM: Final = 1 << 40
+_FORMAT: Final = 1
+_BUSY_MS: Final = 5_000
+_MMAP_BYTES: Final = 1 << 31
+
+_SCHEMA: Final = """
+CREATE VIRTUAL TABLE hits USING fts5(text, tokenize = 'unicode61');
+CREATE TABLE sources (rowid INTEGER PRIMARY KEY, kind TEXT, session TEXT, epoch INTEGER,
+  record INTEGER, time TEXT, role TEXT, class TEXT, untrusted INTEGER);
+CREATE TABLE progress (log TEXT PRIMARY KEY, records INTEGER);
+-- The text as it was written (`hits` holds its terms), and what a source line names.
+CREATE TABLE shown (rowid INTEGER PRIMARY KEY, author TEXT, file TEXT, text TEXT);
+-- Where each log's walk stands: the bytes read, a digest of the last of them, the session's label.
+CREATE TABLE walks (log TEXT PRIMARY KEY, bytes INTEGER, tail BLOB, class TEXT, untrusted INTEGER);
+-- Which entries of notes.md are held, in its order. `hit` is null for one that is not indexed.
+CREATE TABLE notes (position INTEGER PRIMARY KEY, digest BLOB, hit INTEGER);
+-- How many rows hold a term. `fts5vocab` would count them anew for every question.
+CREATE TABLE terms (term TEXT PRIMARY KEY, rows INTEGER) WITHOUT ROWID;
+CREATE TABLE totals (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE INDEX turns ON sources (session, record) WHERE kind = 'record';
+INSERT INTO hits (hits, rank) VALUES ('secure-delete', 1);
+INSERT INTO totals VALUES ('rows', 0), ('terms', 0);
+"""
+
+
+class LogProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a log was read: whole lines, their bytes, a digest of the last of these, and the walk's state."""
+
+    bytes_read: int = 0
+    tail: bytes = b""
+    state: WalkState = WalkState()
+
+
+class HeldNote(msgspec.Struct, frozen=True):
+    """An entry of notes.md that the index holds: the digest of all that it says, and its row, if it is indexed."""
+
+    digest: bytes
+    rowid: int | None
+
+
+@contextlib.contextmanager
+def damage_is_a_fault() -> Iterator[None]:
+    """Turn what SQLite says of a damaged file into `memory-index-damaged`."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.IOError) as error:
+        raise Fault("memory-index-damaged") from error
+
+
+def remove_files(path: str) -> None:
+    """Remove an index's file and what SQLite keeps beside it."""
+    for end in ("-wal", "-shm", "-journal", ""):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + end)
+
+
+def connect(path: str) -> apsw.Connection:
+    """A connection to an index that is there."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(_BUSY_MS)
+    connection.execute("PRAGMA journal_mode = WAL")
+    for pragma in ("synchronous = NORMAL", "temp_store = MEMORY", f"mmap_size = {_MMAP_BYTES}"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("PRAGMA secure_delete = ON")
+    return connection
+
+
+class Store:
+    """The writing side of an index's file."""
+
+    def __init__(self, path: str, max_class: DataClass) -> None:
+        """Open the file; make it, when it is missing or is of another format, folding or `max_class`."""
+        self.path = path
+        settings = {"format": str(_FORMAT), "folding": str(FOLDING), "max_class": max_class.value}
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path) and not _is_current(path, settings):
+            remove_files(path)
+        if os.path.exists(path):
+            self._connection = connect(path)
+        else:
+            self._connection = _create(path, settings)
+
+    def close(self) -> None:
+        """Write everything into the one file, and let go of it."""
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        with damage_is_a_fault(), self._connection:
+            yield
+
+    def add(self, rows: Sequence[Row]) -> list[int]:
+        """Add rows; their row ids, in the order given."""
+        rowids = self._new_rowids(rows)
+        counts: Counter[str] = Counter()
+        terms_total = 0
+        # FTS5 writes out what it gathered when a row id is smaller than the one before it.
+        for rowid, row in sorted(zip(rowids, rows, strict=True), key=lambda pair: pair[0]):
+            terms = fold(row.text)
+            counts.update(set(terms))
+            terms_total += len(terms)
+            self._insert(rowid, row, terms)
+        self._count(counts, len(rows), terms_total)
+        return rowids
+
+    def remove(self, rowids: Iterable[int]) -> None:
+        """Remove rows and everything kept of them."""
+        for rowid in rowids:
+            text = self._value("SELECT text FROM hits WHERE rowid = ?", rowid)
+            terms = str(text).split()
+            for table in ("hits", "sources", "shown"):
+                self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))  # noqa: S608  (three names above)
+            self._count(Counter(dict.fromkeys(terms, -1)), -1, -len(terms))
+
+    def log_progress(self, log: str) -> LogProgress:
+        """How far a log was read; nothing of one that is not known."""
+        found = self._row(
+            "SELECT records, bytes, tail, class, untrusted FROM progress JOIN walks USING (log) WHERE log = ?", log
+        )
+        if found is None:
+            return LogProgress()
+        records, bytes_read, tail, class_, untrusted = found
+        label = Label(class_=DataClass(class_), untrusted=bool(untrusted))
+        return LogProgress(bytes_read=bytes_read, tail=tail, state=WalkState(records=records, label=label))
+
+    def set_log_progress(self, log: str, progress: LogProgress) -> None:
+        """Keep how far a log was read."""
+        state, label = progress.state, progress.state.label
+        self._connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (log, state.records))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO walks VALUES (?, ?, ?, ?, ?)",
+            (log, progress.bytes_read, progress.tail, label.class_.value, int(label.untrusted)),
+        )
+
+    def forget_log(self, log: str, session: str) -> None:
+        """Remove every row of a session's log, and how far it was read."""
+        found = self._connection.execute("SELECT rowid FROM sources WHERE kind = 'record' AND session = ?", (session,))
+        self.remove([rowid for (rowid,) in found.fetchall()])
+        self._connection.execute("DELETE FROM progress WHERE log = ?", (log,))
+        self._connection.execute("DELETE FROM walks WHERE log = ?", (log,))
+
+    def known_logs(self) -> list[str]:
+        """The logs that were read, by name."""
+        with damage_is_a_fault():
+            return [log for (log,) in self._connection.execute("SELECT log FROM progress ORDER BY log")]
+
+    def records_read(self) -> tuple[int, int]:
+        """How many logs were read, and how many records of them."""
+        with damage_is_a_fault():
+            logs, records = self._row("SELECT count(*), coalesce(sum(records), 0) FROM progress") or (0, 0)
+        return int(logs), int(records)
+
+    def held_notes(self) -> list[HeldNote]:
+        """The entries of notes.md that the index holds, in its order."""
+        with damage_is_a_fault():
+            found = self._connection.execute("SELECT digest, hit FROM notes ORDER BY position")
+            return [HeldNote(digest, rowid) for digest, rowid in found]
+
+    def hold_notes(self, position: int, notes: Sequence[HeldNote]) -> None:
+        """Hold these entries from a position on, and none after them."""
+        self._connection.execute("DELETE FROM notes WHERE position >= ?", (position,))
+        numbered = [(at, note.digest, note.rowid) for at, note in enumerate(notes, position)]
+        self._connection.executemany("INSERT INTO notes VALUES (?, ?, ?)", numbered)
+
+    def optimize(self) -> None:
+        """Merge what a rebuild wrote in many parts: questions then read one."""
+        with damage_is_a_fault():
+            self._connection.execute("INSERT INTO hits (hits) VALUES ('optimize')")
+
+    def _new_rowids(self, rows: Sequence[Row]) -> list[int]:
+        trusted = int(self._value("SELECT max(rowid) FROM sources WHERE rowid < ?", UNTRUSTED_FROM) or 0)
+        untrusted = int(self._value("SELECT max(rowid) FROM sources") or 0)
+        untrusted = max(untrusted, UNTRUSTED_FROM)
+        rowids = []
+        for row in rows:
+            if row.label.untrusted:
+                untrusted += 1
+            else:
+                trusted += 1
+            rowids.append(untrusted if row.label.untrusted else trusted)
+        return rowids
+
+    def _insert(self, rowid: int, row: Row, terms: list[str]) -> None:
+        execute = self._connection.execute
+        execute("INSERT INTO hits (rowid, text) VALUES (?, ?)", (rowid, " ".join(terms)))
+        label = (row.label.class_.value, int(row.label.untrusted))
+        source = (row.kind, row.session, row.epoch, row.record, row.time, row.role, *label)
+        execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (rowid, *source))
+        execute("INSERT INTO shown VALUES (?, ?, ?, ?)", (rowid, row.author, row.file, row.text))
+
+    def _count(self, counts: Counter[str], rows: int, terms: int) -> None:
+        self._connection.executemany(
+            "INSERT INTO terms VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET rows = rows + excluded.rows",
+            sorted(counts.items()),
+        )
+        if rows < 0:
+            gone = [(term,) for term in counts]
+            self._connection.executemany("DELETE FROM terms WHERE term = ? AND rows <= 0", gone)
+        changes = [(rows, "rows"), (terms, "terms")]
+        self._connection.executemany("UPDATE totals SET value = value + ? WHERE name = ?", changes)
+
+    def _row(self, sql: str, *values: object) -> tuple[apsw.SQLiteValue, ...] | None:
+        return self._connection.execute(sql, values).fetchone()  # type: ignore[arg-type,return-value]
+
+    def _value(self, sql: str, *values: object) -> apsw.SQLiteValue:
+        found = self._row(sql, *values)
+        return None if found is None else found[0]
+
+
+def digest(*parts: object) -> bytes:
+    """16 bytes that stand for some values."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def _create(path: str, settings: dict[str, str]) -> apsw.Connection:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = connect(path)
+    with connection:
+        for _ in connection.execute(_SCHEMA):
+            pass
+        connection.executemany("INSERT INTO settings VALUES (?, ?)", list(settings.items()))
+    return connection
+
+
+def _is_current(path: str, settings: dict[str, str]) -> bool:
+    """Whether an index's file can be used as it is.
+
+    Raises:
+        Fault: `memory-index-damaged`.
+
+    """
+    if os.path.getsize(path) == 0:
+        return False
+    with damage_is_a_fault(), contextlib.closing(apsw.Connection(path)) as connection:
+        try:
+            found = connection.execute("SELECT name, value FROM settings").fetchall()
+        except apsw.SQLError:  # no such table: what another program or version made
+            return False
+        return dict(found) == settings
