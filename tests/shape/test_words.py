@@ -1,0 +1,55 @@
+"""What may stand in no file, and what may stand in one only."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+from tests.shape import tree
+
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+UNFINISHED_CODE = re.compile(r"\bNotImplementedError\b|(?i:\bplaceholder\b|\bstub(?:bed)?\b)")
+# One machine's own folders, and the addresses of registries: each machine is set up for its own.
+ONE_MACHINE = re.compile(
+    r"(?<![\w.}/-])/work/|/root/\.|\bpypi\.org|pythonhosted\.org|npmjs\.org|deb\.debian\.org"
+)
+SHORTEST_SENTENCE_WORDS = 6
+
+
+def _found(pattern: re.Pattern[str], *folders: str) -> dict[str, list[str]]:
+    found = {}
+    for path in tree.files(*folders):
+        if path == Path(__file__):
+            continue
+        try:
+            words = pattern.findall(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            continue  # golden bytes
+        if words:
+            found[str(path.relative_to(tree.ROOT))] = words
+    return found
+
+
+def test_nothing_is_left_unfinished() -> None:
+    assert _found(UNFINISHED) == {}
+
+
+def test_no_code_of_the_product_stands_in_for_other_code() -> None:
+    assert _found(UNFINISHED_CODE, *tree.PRODUCT) == {}
+
+
+def test_no_file_knows_one_machine_or_a_registry() -> None:
+    assert _found(ONE_MACHINE) == {}
+
+
+def test_a_sentence_is_written_once() -> None:
+    """A fixed sentence is a constant: two copies of it would part one day."""
+    sentences = Counter(
+        node.value
+        for module in tree.modules()
+        for notes in [tree.docstrings(module)]
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in notes
+        if len(node.value.split()) >= SHORTEST_SENTENCE_WORDS
+    )
+    assert [sentence for sentence, count in sentences.items() if count > 1] == []
