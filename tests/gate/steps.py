@@ -38,7 +38,7 @@ STEPS = (
         "the generated files say what the source says",
         (_module("tests.gate.docs", "--check"),),
     ),
-    Step("dead", "no code that nobody calls", (_module("vulture"),)),
+    Step("dead", "no code that nobody calls", (_module("tests.gate.dead"),)),
     Step("shape", "the laws of the tree", (_module("pytest", "-q", "tests/shape"),)),
     Step(
         "tests",
