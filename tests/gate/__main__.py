@@ -16,9 +16,7 @@ def run(step: Step) -> bool:
     """Run one step with its output passed on; True when it passed."""
     print(f"\n── {step.name}: {step.why}", flush=True)
     started_s = time.monotonic()
-    failed = [
-        command for command in step.commands if subprocess.run(command, check=False).returncode
-    ]
+    failed = [command for command in step.commands if subprocess.run(command, check=False).returncode]
     left = orphans.end_all()
     for name in left:
         print(f"left running, and ended: {name}")
@@ -36,9 +34,7 @@ def main(names: list[str]) -> int:
     """Run the named steps, or all. Returns the exit status: 0 when each one passed."""
     unknown = sorted(set(names) - {step.name for step in STEPS})
     if unknown:
-        print(
-            f"no such step: {', '.join(unknown)}; there are {', '.join(step.name for step in STEPS)}"
-        )
+        print(f"no such step: {', '.join(unknown)}; there are {', '.join(step.name for step in STEPS)}")
         return 2
     orphans.adopt()
     failed = [step.name for step in STEPS if (not names or step.name in names) and not run(step)]

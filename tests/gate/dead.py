@@ -31,8 +31,7 @@ def dead() -> list[str]:
     return [
         f"{item.filename}:{item.first_lineno}: {item.message}"
         for item in vulture.get_unused_code()
-        if item.typ in KINDS
-        or (item.typ == "variable" and item.first_lineno in _constants(Path(item.filename)))
+        if item.typ in KINDS or (item.typ == "variable" and item.first_lineno in _constants(Path(item.filename)))
     ]
 
 

@@ -10,9 +10,4 @@ COMMANDS = (
 )
 
 if __name__ == "__main__":
-    sys.exit(
-        max(
-            subprocess.run([sys.executable, "-m", *words], check=False).returncode
-            for words in COMMANDS
-        )
-    )
+    sys.exit(max(subprocess.run([sys.executable, "-m", *words], check=False).returncode for words in COMMANDS))

@@ -8,9 +8,7 @@ NO_SUCH_PYTHON = 3  # environment.sh's exit status
 
 def main() -> int:
     """Exit status: pytest's, or 0 where this machine has no 3.13."""
-    made = subprocess.run(
-        ["tests/gate/environment.sh", ".venv-3.13", "3.13"], check=False
-    ).returncode
+    made = subprocess.run(["tests/gate/environment.sh", ".venv-3.13", "3.13"], check=False).returncode
     if made == NO_SUCH_PYTHON:
         print("the tests did NOT run on Python 3.13: there is none here")
         return 0

@@ -25,9 +25,7 @@ def end_all(grace_s: float = 2.0) -> list[str]:
     while _children() and time.monotonic() < deadline_s:
         time.sleep(0.05)
     left: list[str] = []
-    while (
-        children := _children()
-    ):  # the children of an ended one are handed to this process, and found next
+    while children := _children():  # the children of an ended one are handed to this process, and found next
         for pid in children:
             left.append(_command_line(pid))
             os.kill(pid, signal.SIGKILL)
@@ -44,6 +42,4 @@ def _children() -> list[int]:
 
 def _command_line(pid: int) -> str:
     with open(f"/proc/{pid}/cmdline", "rb") as words:
-        return (
-            words.read().replace(b"\0", b" ").decode(errors="replace").strip() or f"process {pid}"
-        )
+        return words.read().replace(b"\0", b" ").decode(errors="replace").strip() or f"process {pid}"

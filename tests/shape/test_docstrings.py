@@ -11,9 +11,7 @@ from tests.shape import tree
 
 
 def test_every_module_says_what_it_is() -> None:
-    assert [
-        str(module.path) for module in tree.modules() if not ast.get_docstring(module.tree)
-    ] == []
+    assert [str(module.path) for module in tree.modules() if not ast.get_docstring(module.tree)] == []
 
 
 @pytest.mark.parametrize("daemon", tree.DAEMONS)

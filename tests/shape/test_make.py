@@ -28,9 +28,7 @@ def _make(folder: Path, *arguments: str) -> str:
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(tree.ROOT / name, folder)
     (folder / ".venv" / "ready").touch()
-    return subprocess.run(
-        ("make", "run", *arguments), cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
+    return subprocess.run(("make", "run", *arguments), cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -46,9 +44,7 @@ def test_every_target_is_explained() -> None:
     text = (tree.ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z0-9]+):(.*)", text, re.MULTILINE)
     assert [name for name, rest in targets if "## " not in rest] == []
-    assert set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split()) == {
-        name for name, _ in targets
-    }
+    assert set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split()) == {name for name, _ in targets}
 
 
 def test_the_readme_names_both_commands() -> None:

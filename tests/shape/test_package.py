@@ -57,8 +57,5 @@ def test_the_wheel_holds_every_file_of_the_product(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tree.ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("boxmaker-*.whl")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    product = {
-        str(path.relative_to(tree.ROOT)).removeprefix("services/")
-        for path in tree.files(*tree.PRODUCT)
-    }
+    product = {str(path.relative_to(tree.ROOT)).removeprefix("services/") for path in tree.files(*tree.PRODUCT)}
     assert held == product

@@ -17,6 +17,4 @@ def test_no_function_is_longer_than_60_lines() -> None:
         for module in tree.modules()
         for function in tree.functions(module)
     }
-    assert {
-        where: lines for where, lines in lengths.items() if lines > LONGEST_FUNCTION_LINES
-    } == {}
+    assert {where: lines for where, lines in lengths.items() if lines > LONGEST_FUNCTION_LINES} == {}

@@ -68,6 +68,4 @@ def test_a_code_is_lower_case_words() -> None:
     for code, row in faults.FAULTS.items():
         assert code == code.lower()
         assert set(code) <= set("abcdefghijklmnopqrstuvwxyz-")
-        assert row.sentence[:1].islower() or row.sentence.startswith(
-            ("memoryd", "brokerd", "egressd")
-        )
+        assert row.sentence[:1].islower() or row.sentence.startswith(("memoryd", "brokerd", "egressd"))

@@ -20,9 +20,7 @@ def outdated(docs: Path) -> dict[str, str]:
     for name, page in PAGES.items():
         there = (docs / name).read_text(encoding="utf-8") if (docs / name).exists() else ""
         lines = there.splitlines(), page().splitlines()
-        if difference := "\n".join(
-            difflib.unified_diff(*lines, "as it is", "as generated", "", "", 1, "")
-        ):
+        if difference := "\n".join(difflib.unified_diff(*lines, "as it is", "as generated", "", "", 1, "")):
             found[name] = difference
     return found
 

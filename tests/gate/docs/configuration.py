@@ -49,12 +49,7 @@ def _root(module: ModuleType) -> type[msgspec.Struct]:
         for _, value in inspect.getmembers(module, inspect.isclass)
         if issubclass(value, msgspec.Struct) and value.__module__ == module.__name__
     ]
-    held = {
-        inner
-        for struct in structs
-        for field in text.fields(struct)
-        for inner in text.structs_in(field.type)
-    }
+    held = {inner for struct in structs for field in text.fields(struct) for inner in text.structs_in(field.type)}
     (root,) = [struct for struct in structs if struct not in held]
     return root
 
@@ -67,11 +62,7 @@ def _settings(struct: type[msgspec.Struct], table: str = "") -> list[str]:
         held = text.structs_in(field.type)
         if held:
             name = '."NAME"' if isinstance(field.type, msgspec.inspect.DictType) else ""
-            inner += [
-                part
-                for one in held
-                for part in _settings(one, f"{table}{field.encode_name}{name}.")
-            ]
+            inner += [part for one in held for part in _settings(one, f"{table}{field.encode_name}{name}.")]
         else:
             rows.append(
                 (
@@ -82,9 +73,7 @@ def _settings(struct: type[msgspec.Struct], table: str = "") -> list[str]:
                 )
             )
     title = f"### [{table.rstrip('.')}]\n\n" if table else ""
-    own = [
-        f"{title}{text.doc(struct)}\n\n{text.table(('setting', 'holds', 'default', ''), rows) if rows else ''}"
-    ]
+    own = [f"{title}{text.doc(struct)}\n\n{text.table(('setting', 'holds', 'default', ''), rows) if rows else ''}"]
     return own + inner
 
 

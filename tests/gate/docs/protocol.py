@@ -47,10 +47,7 @@ def _frame() -> str:
 
 
 def _sockets() -> str:
-    rows = (
-        (f"`{row.path}`", f"{row.client} → {row.server}", row.protocol, row.about)
-        for row in sockets.SOCKETS
-    )
+    rows = ((f"`{row.path}`", f"{row.client} → {row.server}", row.protocol, row.about) for row in sockets.SOCKETS)
     return text.table(("socket", "client → server", "protocol", "for"), rows)
 
 
@@ -100,11 +97,7 @@ def _may_be_absent(field: msgspec.inspect.Field) -> str:
     default = text.default_of(field)
     if default is msgspec.NODEFAULT:
         return ""
-    return (
-        "; may be absent"
-        if default is None
-        else f"; `{msgspec.json.encode(default).decode()}` when absent"
-    )
+    return "; may be absent" if default is None else f"; `{msgspec.json.encode(default).decode()}` when absent"
 
 
 def _parts() -> list[type[msgspec.Struct]]:
@@ -141,6 +134,4 @@ def _codes() -> str:
 
 
 def _reasons() -> str:
-    return text.table(
-        ("id", "sentence"), ((f"`{key}`", sentence) for key, sentence in reasons.REASONS.items())
-    )
+    return text.table(("id", "sentence"), ((f"`{key}`", sentence) for key, sentence in reasons.REASONS.items()))

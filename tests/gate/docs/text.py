@@ -22,10 +22,7 @@ _ID_NAMES = {
 
 def id_forms() -> dict[str, str]:
     """The name of each kind of id, and the pattern of its form."""
-    return {
-        name: pattern.replace(r"\Z", "$")
-        for pattern, name in sorted(_ID_NAMES.items(), key=lambda row: row[1])
-    }
+    return {name: pattern.replace(r"\Z", "$") for pattern, name in sorted(_ID_NAMES.items(), key=lambda row: row[1])}
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -67,10 +64,7 @@ def words(shape: shapes.Type) -> str:
         case shapes.Metadata(type=inner):
             return words(inner)
         case shapes.StrType(pattern=str(pattern)):
-            return (
-                _ID_NAMES.get(pattern)
-                or f"text of the form `{pattern.replace(chr(92) + 'Z', '$')}`"
-            )
+            return _ID_NAMES.get(pattern) or f"text of the form `{pattern.replace(chr(92) + 'Z', '$')}`"
         case shapes.StrType():
             return "text" + _bounds(shape.min_length, shape.max_length, " characters")
         case shapes.IntType():
@@ -81,11 +75,7 @@ def words(shape: shapes.Type) -> str:
             return " or ".join(f"`{value}`" for value in values)
         case shapes.EnumType(cls=enum):
             return " or ".join(f"`{member.value}`" for member in enum)
-        case (
-            shapes.ListType(item_type=item)
-            | shapes.VarTupleType(item_type=item)
-            | shapes.SetType(item_type=item)
-        ):
+        case shapes.ListType(item_type=item) | shapes.VarTupleType(item_type=item) | shapes.SetType(item_type=item):
             return f"list of {words(item)}"
         case shapes.DictType(key_type=key, value_type=value):
             return f"map of {words(key)} to {words(value)}"
@@ -124,11 +114,7 @@ def structs_in(shape: shapes.Type) -> list[type[msgspec.Struct]]:
     match shape:
         case shapes.StructType(cls=struct):
             return [struct]
-        case (
-            shapes.Metadata(type=inner)
-            | shapes.ListType(item_type=inner)
-            | shapes.VarTupleType(item_type=inner)
-        ):
+        case shapes.Metadata(type=inner) | shapes.ListType(item_type=inner) | shapes.VarTupleType(item_type=inner):
             return structs_in(inner)
         case shapes.DictType(value_type=inner):
             return structs_in(inner)
