@@ -1,11 +1,11 @@
 """What full-text search sees: text folded into terms, the same way when it is stored and when it is asked for.
 
-Laws (tested): a term is a run of letters and digits, so that `unicode61` takes it for one token and no FTS5 operator can
-be written with one; `fold(text)` is the same for a text in upper and lower case, with and without accents; every text
-that holds a letter or a digit has a term; a query's terms are terms that `fold` would give the same text.
+Laws (tested): a term is a run of letters and digits, so that `unicode61` takes it for one token and no FTS5 operator
+can be written with one; `fold(text)` is the same for a text in upper and lower case, with and without accents; every
+text that holds a letter or a digit has a term; a query's terms are terms that `fold` would give the same text.
 
-A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its words (Korean)
-becomes its overlapping pairs, and its single characters beside them, so that a word of any length in a query is found.
+A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its words
+(Korean) becomes its overlapping pairs, and its single characters beside them, so that a word of any length is found.
 """
 
 import functools

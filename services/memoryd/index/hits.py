@@ -37,7 +37,8 @@ class NoteEntry(msgspec.Struct, frozen=True, kw_only=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One indexed text with its source: a row of `hits`, `sources` and `shown`.
 
-    `record` is the number of the line in the session's log, or the position in notes.md. `author` is None for the owner.
+    `record` is the number of the line in the session's log, or the position in notes.md. `author` is None for the
+    owner.
     """
 
     kind: Kind
@@ -72,9 +73,9 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Logs, records of logs and entries of notes.md that were read; `damaged` names the sessions whose log has a damaged line.
+    """Logs, records of logs and entries of notes.md that were read.
 
-    Nothing after a damaged line is indexed.
+    `damaged` names the sessions whose log has a damaged line, or cannot be read; nothing after that line is indexed.
     """
 
     logs: int

@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import msgspec
@@ -29,7 +29,7 @@ from proto.labels import DataClass, Label
 UNTRUSTED_FROM: Final = 1 << 40
 _FORMAT: Final = 1
 _BUSY_MS: Final = 5_000
-_MMAP_BYTES: Final = 1 << 31
+_CACHE_KIB: Final = 32_768
 
 _SCHEMA: Final = """
 CREATE VIRTUAL TABLE hits USING fts5(text, tokenize = 'unicode61');
@@ -78,7 +78,14 @@ def damage_is_a_fault() -> Iterator[None]:
 
 def remove_files(path: str) -> None:
     """Remove an index's file and what SQLite keeps beside it."""
-    for end in ("-wal", "-shm", "-journal", ""):
+    remove_journals(path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def remove_journals(path: str) -> None:
+    """Remove what SQLite keeps beside a file that nobody has open, so that it is not taken for another file's."""
+    for end in ("-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path + end)
 
@@ -87,10 +94,10 @@ def connect(path: str) -> apsw.Connection:
     """A connection to an index that is there."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(_BUSY_MS)
-    connection.execute("PRAGMA journal_mode = WAL")
-    for pragma in ("synchronous = NORMAL", "temp_store = MEMORY", f"mmap_size = {_MMAP_BYTES}"):
+    # No mmap: a file that is cut short under a mapping ends the process.
+    cache = f"cache_size = -{_CACHE_KIB}"
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "temp_store = MEMORY", "secure_delete = ON", cache):
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("PRAGMA secure_delete = ON")
     return connection
 
 
@@ -104,10 +111,8 @@ class Store:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         if os.path.exists(path) and not _is_current(path, settings):
             remove_files(path)
-        if os.path.exists(path):
-            self._connection = connect(path)
-        else:
-            self._connection = _create(path, settings)
+        with damage_is_a_fault():
+            self._connection = connect(path) if os.path.exists(path) else _create(path, settings)
 
     def close(self) -> None:
         """Write everything into the one file, and let go of it."""
@@ -126,7 +131,8 @@ class Store:
         terms_total = 0
         # FTS5 writes out what it gathered when a row id is smaller than the one before it.
         for rowid, row in sorted(zip(rowids, rows, strict=True), key=lambda pair: pair[0]):
-            terms = fold(row.text)
+            # Who said it can be asked for like what was said.
+            terms = fold(f"{row.author} {row.text}" if row.author else row.text)
             counts.update(set(terms))
             terms_total += len(terms)
             self._insert(rowid, row, terms)
@@ -164,15 +170,15 @@ class Store:
 
     def forget_log(self, log: str, session: str) -> None:
         """Remove every row of a session's log, and how far it was read."""
-        found = self._connection.execute("SELECT rowid FROM sources WHERE kind = 'record' AND session = ?", (session,))
-        self.remove([rowid for (rowid,) in found.fetchall()])
+        found = self._rows("SELECT rowid FROM sources WHERE kind = 'record' AND session = ?", session)
+        self.remove([rowid for (rowid,) in found])
         self._connection.execute("DELETE FROM progress WHERE log = ?", (log,))
         self._connection.execute("DELETE FROM walks WHERE log = ?", (log,))
 
     def known_logs(self) -> list[str]:
         """The logs that were read, by name."""
         with damage_is_a_fault():
-            return [log for (log,) in self._connection.execute("SELECT log FROM progress ORDER BY log")]
+            return [log for (log,) in self._rows("SELECT log FROM progress ORDER BY log")]
 
     def records_read(self) -> tuple[int, int]:
         """How many logs were read, and how many records of them."""
@@ -183,8 +189,7 @@ class Store:
     def held_notes(self) -> list[HeldNote]:
         """The entries of notes.md that the index holds, in its order."""
         with damage_is_a_fault():
-            found = self._connection.execute("SELECT digest, hit FROM notes ORDER BY position")
-            return [HeldNote(digest, rowid) for digest, rowid in found]
+            return [HeldNote(held, hit) for held, hit in self._rows("SELECT digest, hit FROM notes ORDER BY position")]
 
     def hold_notes(self, position: int, notes: Sequence[HeldNote]) -> None:
         """Hold these entries from a position on, and none after them."""
@@ -229,10 +234,13 @@ class Store:
         changes = [(rows, "rows"), (terms, "terms")]
         self._connection.executemany("UPDATE totals SET value = value + ? WHERE name = ?", changes)
 
-    def _row(self, sql: str, *values: object) -> tuple[apsw.SQLiteValue, ...] | None:
-        return self._connection.execute(sql, values).fetchone()  # type: ignore[arg-type,return-value]
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
 
-    def _value(self, sql: str, *values: object) -> apsw.SQLiteValue:
+    def _row(self, sql: str, *values: Any) -> Any:
+        return self._connection.execute(sql, values).fetchone()
+
+    def _value(self, sql: str, *values: Any) -> Any:
         found = self._row(sql, *values)
         return None if found is None else found[0]
 
@@ -263,7 +271,7 @@ def _is_current(path: str, settings: dict[str, str]) -> bool:
         return False
     with damage_is_a_fault(), contextlib.closing(apsw.Connection(path)) as connection:
         try:
-            found = connection.execute("SELECT name, value FROM settings").fetchall()
+            found: list[Any] = connection.execute("SELECT name, value FROM settings").fetchall()
         except apsw.SQLError:  # no such table: what another program or version made
             return False
         return dict(found) == settings

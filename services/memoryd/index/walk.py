@@ -104,9 +104,9 @@ def _call_text(call: _ToolCall) -> str:
     """A tool call as its name and arguments; a `call_tool` as the tool inside it."""
     name, arguments = call.name, call.arguments
     if name == "call_tool":
-        match arguments:
-            case {"tool": str(inner), "arguments": dict(inner_arguments)}:
-                name, arguments = inner, inner_arguments
+        inner, inner_arguments = arguments.get("tool"), arguments.get("arguments")
+        if isinstance(inner, str) and isinstance(inner_arguments, dict):
+            name, arguments = inner, inner_arguments
     return f"{name} {json.dumps(arguments, ensure_ascii=False, separators=(',', ':'))}"
 
 

@@ -7,18 +7,18 @@ accents), which is what `fold` looks up before it stems.
 from typing import Final
 
 _NO_MEANING: Final = """
-a about above after again against ago all also am an and any anybody anyone anything are aren around as at away
-be became because been before being below between bit both but by can cannot cant come could couldn d did didn do does
-doesn doing don done down during each either else even ever every everybody everyone everything few for from further
-get gets getting got had hadn has hasn have haven having he her here hers herself hi hello hey him himself his how
-however i if in into is isn it its itself just kind ll let lot many may me might mine more most much must my myself
-no nor not now of off oh ok okay on once one only onto or other our ours ourselves out over own per please
-quite rather re really s said same say says shall she should shouldn since so some somebody someone something such t
-tell than thanks that the their theirs them themselves then there these they thing things this those though through
-to too toward towards under until up upon us ve very via was wasn we well were weren what whatever when
-whenever where wherever whether which while who whoever whom whose why will with within without won would wouldn yes
-yet you your yours yourself yourselves
-""".split()
+a about above after again against ago all also am an and any anybody anyone anything are aren around as at away be
+became because been before being below between bit both but by can cannot cant come could couldn d did didn do does
+doesn doing don done down during each either else even ever every everybody everyone everything few for from
+further get gets getting got had hadn has hasn have haven having he her here hers herself hi hello hey him himself
+his how however i if in into is isn it its itself just kind ll let lot many may me might mine more most much must
+my myself no nor not now of off oh ok okay on once one only onto or other our ours ourselves out over own per
+please quite rather re really s said same say says shall she should shouldn since so some somebody someone
+something such t tell than thanks that the their theirs them themselves then there these they thing things this
+those though through to too toward towards under until up upon us ve very via was wasn we well were weren what
+whatever when whenever where wherever whether which while who whoever whom whose why will with within without won
+would wouldn yes yet you your yours yourself yourselves
+"""
 
 # base: other forms. Those whose other reading is as common are left out (`left`, `saw`, `rose`, `wound`, `lives`).
 _FORMS: Final = """
@@ -196,7 +196,7 @@ centre: center
 grey: gray
 """
 
-NO_MEANING: Final = frozenset(_NO_MEANING)
+NO_MEANING: Final = frozenset(_NO_MEANING.split())
 
 
 def _other_forms() -> dict[str, str]:

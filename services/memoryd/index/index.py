@@ -1,0 +1,196 @@
+"""The index as the rest of memoryd sees it: keep up with logs and notes, answer a question, be made anew.
+
+Calls may come from several threads. Writers wait for each other, recalls for each other, neither for the other; a
+rebuild writes a file of its own, and holds both only while that file takes the old one's place.
+"""
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from memoryd.index import logs
+from memoryd.index.hits import Counts, NoteEntry, RecallAnswer, Row, UntrustedMode, note_row
+from memoryd.index.lookup import Lookup
+from memoryd.index.search import search
+from memoryd.index.store import HeldNote, LogProgress, Store, digest, remove_files, remove_journals
+from proto.faults import Fault
+from proto.labels import DataClass
+
+_NEW: Final = ".new"
+
+
+class Index:
+    """The full-text index in one SQLite file, `{home}/index/memory.sqlite3`.
+
+    Every method raises Fault `memory-index-damaged` while the file is damaged, and OSError when the folder cannot be
+    used; `rebuild` mends both the file and the object. Making one never fails on a damaged file.
+    """
+
+    def __init__(
+        self, path: str, *, max_class: DataClass = DataClass.PRIVATE, untrusted_mode: UntrustedMode = "mixed"
+    ) -> None:
+        self._path = path
+        self._max_class = max_class
+        self._untrusted_mode: UntrustedMode = untrusted_mode
+        self._writing = threading.RLock()
+        self._reading = threading.Lock()
+        self._rebuilding = threading.Lock()
+        self._store: Store | None = None
+        self._lookup: Lookup | None = None
+        self._notes: Sequence[NoteEntry] = ()
+        self._damaged_logs: frozenset[str] = frozenset()
+        remove_files(path + _NEW)
+        try:
+            self._open()
+        except Fault:
+            self._close()
+
+    def catch_up(self, sessions_dir: str) -> Counts:
+        """Read what is new in every log; forget the logs that are gone. Counts what was read now."""
+        with self._writing:
+            return self._catch_up(self._writer(), sessions_dir)
+
+    def session_updated(self, session: str, sessions_dir: str) -> Counts:
+        """Read what is new in one session's log; a log that is not there is no error."""
+        with self._writing:
+            records = self._read_log(self._writer(), sessions_dir, session)
+        return Counts(logs=1, records=records, notes=0, damaged=self._damaged({session}))
+
+    def sync_notes(self, entries: Sequence[NoteEntry]) -> int:
+        """Hold exactly these entries, the whole of notes.md in its order. Answers how many were new or changed.
+
+        Entries before the first that differs from what is held cost a digest each.
+        """
+        with self._writing:
+            self._notes = entries
+            return self._sync_notes(self._writer(), entries)
+
+    def recall(self, query: str, k: int) -> RecallAnswer:
+        """At most `k` hits, best first, as the text that the model is given."""
+        with self._reading:
+            if self._lookup is None:
+                raise Fault("memory-index-damaged")
+            return search(self._lookup, query, k, self._untrusted_mode)
+
+    def rebuild(self, sessions_dir: str, notes: Sequence[NoteEntry]) -> Counts:
+        """Make the index anew from the logs and notes and put it in the old one's place. Counts what it holds."""
+        with self._rebuilding:
+            with self._writing:
+                self._notes = notes
+            remove_files(self._path + _NEW)
+            new = Store(self._path + _NEW, self._max_class)
+            try:
+                self._catch_up(new, sessions_dir)
+                self._sync_notes(new, notes)
+                new.optimize()
+                with self._writing:
+                    return self._replace(new, sessions_dir)
+            finally:
+                new.close()
+                remove_files(self._path + _NEW)
+
+    def state(self) -> Counts:
+        """What the index holds: logs and their records, entries of notes.md, and the logs with a damaged line."""
+        with self._writing:
+            store = self._writer()
+            logs_read, records = store.records_read()
+            notes = len(store.held_notes())
+        return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._writing, self._reading:
+            self._close()
+
+    def _open(self) -> None:
+        self._store = Store(self._path, self._max_class)
+        self._lookup = Lookup(self._path)
+
+    def _close(self) -> None:
+        if self._lookup is not None:
+            self._lookup.close()
+        if self._store is not None:
+            self._store.close()
+        self._lookup = self._store = None
+
+    def _writer(self) -> Store:
+        if self._store is None:
+            raise Fault("memory-index-damaged")
+        return self._store
+
+    def _replace(self, new: Store, sessions_dir: str) -> Counts:
+        """Read what came since the new file was begun, and rename it over the old one."""
+        self._catch_up(new, sessions_dir)
+        self._sync_notes(new, self._notes)
+        logs_read, records = new.records_read()
+        notes = len(new.held_notes())
+        new.close()
+        with self._reading:
+            self._close()
+            remove_journals(self._path)
+            os.rename(self._path + _NEW, self._path)
+            self._open()
+        return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))
+
+    def _catch_up(self, store: Store, sessions_dir: str) -> Counts:
+        sessions = logs.sessions_with_logs(sessions_dir)
+        gone = {logs.session_of(log) for log in store.known_logs()}.difference(sessions)
+        records = sum(self._read_log(store, sessions_dir, session) for session in [*sessions, *sorted(gone)])
+        return Counts(logs=len(sessions), records=records, notes=0, damaged=self._damaged(sessions))
+
+    def _read_log(self, store: Store, sessions_dir: str, session: str) -> int:
+        """Read what is new in a log; how many records that was."""
+        name = logs.log_name(session)
+        damaged = False
+        read = 0
+        try:
+            with logs.opened(sessions_dir, session) as log:
+                progress = store.log_progress(name)
+                if not logs.continues(log, progress):
+                    with store.transaction():
+                        store.forget_log(name, session)
+                    progress = LogProgress()
+                before = progress.state.records
+                for piece in logs.pieces(log, session, progress):
+                    damaged = piece.damaged
+                    read = piece.progress.state.records - before
+                    with store.transaction():
+                        store.add(self._indexable(piece.rows))
+                        store.set_log_progress(name, piece.progress)
+        except FileNotFoundError:
+            with store.transaction():
+                store.forget_log(name, session)
+        except OSError:
+            damaged = True
+        self._damaged_logs = self._damaged_logs - {session} | ({session} if damaged else set())
+        return read
+
+    def _sync_notes(self, store: Store, entries: Sequence[NoteEntry]) -> int:
+        held = store.held_notes()
+        wanted = [_note_digest(entry) for entry in entries]
+        same = 0
+        while same < min(len(held), len(wanted)) and held[same].digest == wanted[same]:
+            same += 1
+        if same == len(held) == len(wanted):
+            return 0
+        rows = [note_row(entry) for entry in entries[same:]]
+        indexable = self._indexable(rows)
+        with store.transaction():
+            store.remove(note.rowid for note in held[same:] if note.rowid is not None)
+            rowids = dict(zip((row.record for row in indexable), store.add(indexable), strict=True))
+            notes = [HeldNote(wanted[entry.position], rowids.get(entry.position)) for entry in entries[same:]]
+            store.hold_notes(same, notes)
+        return len(notes)
+
+    def _indexable(self, rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if row.label.class_.rank <= self._max_class.rank]
+
+    def _damaged(self, sessions: Sequence[str] | set[str]) -> tuple[str, ...]:
+        return tuple(sorted(self._damaged_logs.intersection(sessions)))
+
+
+def _note_digest(entry: NoteEntry) -> bytes:
+    label = entry.label
+    said = (entry.how, entry.time, entry.session, entry.file, label.class_.value, label.untrusted, entry.text)
+    return digest(entry.position, *said)

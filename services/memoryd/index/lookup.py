@@ -1,0 +1,150 @@
+"""The index's reading side: which rows may answer a question, and what is needed to rank them.
+
+bm25 reads every row that holds any term of a question, so a common word costs seconds at a million rows. Terms are
+therefore taken rarest first, as long as the rows that hold them stay within a budget; the others still count when the
+candidates are ranked. When even the rarest term is over the budget, the newest rows that hold it are the candidates.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from memoryd.index.fold import match_expression
+from memoryd.index.hits import Row
+from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
+from proto.labels import DataClass, Label
+
+_BUDGET_ROWS: Final = 6_000
+_DEADLINE_S: Final = 0.25
+# Instructions of SQLite's machine between two looks at the clock.
+_STEPS: Final = 2_000
+# How far apart two records of a conversation may be and still be neighbours: calls and results stand between them.
+_NEIGHBOUR_RECORDS: Final = 4
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A row as ranking sees it. `terms` are those of its author and text, in their order."""
+
+    rowid: int
+    row: Row
+    terms: list[str]
+
+
+class Frequencies(msgspec.Struct, frozen=True):
+    """How many rows there are, how many terms all hold together, and how many rows hold each term asked for."""
+
+    rows: int
+    terms_total: int
+    holding: dict[str, int]
+
+
+class Lookup:
+    """Reads an index's file through a connection of its own."""
+
+    def __init__(self, path: str) -> None:
+        """Open the file.
+
+        Raises:
+            Fault: `memory-index-damaged`.
+
+        """
+        with damage_is_a_fault():
+            self._connection = connect(path)
+        self._connection.set_progress_handler(self._is_late, _STEPS)
+        self._until_s = float("inf")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def frequencies(self, terms: Iterable[str]) -> Frequencies:
+        """How common each term is."""
+        with damage_is_a_fault():
+            execute = self._connection.execute
+            totals: dict[Any, Any] = {name: value for name, value in execute("SELECT name, value FROM totals")}  # noqa: C416
+            holding = {}
+            for term in terms:
+                found = execute("SELECT rows FROM terms WHERE term = ?", (term,)).fetchone()
+                if found:
+                    holding[term] = int(found[0])
+        return Frequencies(rows=int(totals["rows"]), terms_total=int(totals["terms"]), holding=holding)
+
+    def candidates(self, holding: dict[str, int], limit: int, *, untrusted: bool) -> list[int]:
+        """The rows of one trust that best match any of the terms, by bm25, at most `limit`."""
+        terms, spent = [], 0
+        for term, rows in sorted(holding.items(), key=lambda pair: (pair[1], pair[0])):
+            if spent + rows > _BUDGET_ROWS:
+                break
+            terms.append(term)
+            spent += rows
+        with damage_is_a_fault():
+            if found := self._search(terms, "rank", limit, untrusted=untrusted) if terms else []:
+                return found
+            # What is left is in more rows than can be weighed.
+            rest = sorted(holding, key=lambda term: (holding[term], term))[len(terms) :]
+            return self._search(rest[:1], "rowid DESC", limit, untrusted=untrusted) if rest else []
+
+    def documents(self, rowids: Iterable[int]) -> list[Document]:
+        """These rows, in the order given."""
+        sql = (
+            "SELECT kind, session, epoch, record, time, role, class, untrusted, author, file, shown.text, hits.c0"
+            " FROM sources JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
+            " WHERE sources.rowid = ?"
+        )
+        documents = []
+        with damage_is_a_fault():
+            for rowid in rowids:
+                found = self._connection.execute(sql, (rowid,)).fetchone()
+                if found is None:
+                    raise apsw.CorruptError("a row of hits has no source")
+                documents.append(_document(rowid, *found))
+        return documents
+
+    def neighbours(self, document: Document) -> list[int]:
+        """The rows near a record in its session and of its trust, itself among them, in the order of the session."""
+        sql = (
+            "SELECT rowid FROM sources WHERE kind = 'record' AND session = ? AND record BETWEEN ? AND ?"
+            " AND (rowid >= ?) = ? ORDER BY record, rowid"
+        )
+        first, last = document.row.record - _NEIGHBOUR_RECORDS, document.row.record + _NEIGHBOUR_RECORDS
+        values = (document.row.session, first, last, UNTRUSTED_FROM, int(document.row.label.untrusted))
+        with damage_is_a_fault():
+            return [rowid for (rowid,) in self._connection.execute(sql, values)]
+
+    def _search(self, terms: list[str], order: str, limit: int, *, untrusted: bool) -> list[int]:
+        """Row ids that FTS5 finds; those that it found until the deadline, if that passes."""
+        side = ">=" if untrusted else "<"
+        sql = f"SELECT rowid FROM hits WHERE hits MATCH ? AND rowid {side} ? ORDER BY {order} LIMIT ?"  # noqa: S608
+        found: list[int] = []
+        self._until_s = time.monotonic() + _DEADLINE_S
+        try:
+            for (rowid,) in self._connection.execute(sql, (match_expression(terms), UNTRUSTED_FROM, limit)):
+                found.append(rowid)
+        except apsw.InterruptError:
+            pass
+        finally:
+            self._until_s = float("inf")
+        return found
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._until_s
+
+
+def _document(rowid: int, *columns: Any) -> Document:
+    kind, session, epoch, record, moment, role, class_, untrusted, author, file, text, terms = columns
+    row = Row(
+        kind=kind,
+        session=session,
+        epoch=epoch,
+        record=record,
+        time=moment,
+        role=role,
+        label=Label(class_=DataClass(class_), untrusted=bool(untrusted)),
+        author=author,
+        file=file,
+        text=text,
+    )
+    return Document(rowid, row, terms.split(" "))

@@ -1,0 +1,55 @@
+"""What is shown of a hit: the part of its text where most of the question stands."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from memoryd.index.fold import spans
+
+LIMIT_CHARS: Final = 600
+_CUT: Final = "…"
+# Of a longer text only the beginning is looked through.
+_LOOK_CHARS: Final = 200_000
+# How much of what is shown stands before the first match.
+_LEAD_CHARS: Final = 80
+
+
+def snippet(text: str, weights: Mapping[str, float]) -> str:
+    """At most 600 characters of a text of one line, `…` at each cut; a leading `[` never stands first.
+
+    `weights` are the question's terms.
+    """
+    limit = LIMIT_CHARS - 1 if text.startswith("[") else LIMIT_CHARS
+    if len(text) <= limit:
+        return _guarded(text)
+    start = _start(text, weights)
+    start, end = (0, limit - 1) if start == 0 else (start, start + LIMIT_CHARS - 2)
+    if end >= len(text):
+        # Everything to the end: one mark is enough.
+        return _CUT + text[len(text) - (LIMIT_CHARS - 1) :]
+    return (_CUT if start else "") + _guarded(text[start:end], cut=start > 0) + _CUT
+
+
+def _guarded(text: str, *, cut: bool = False) -> str:
+    return _CUT + text if text.startswith("[") and not cut else text
+
+
+def _start(text: str, weights: Mapping[str, float]) -> int:
+    """Where to begin, so that the terms that weigh most together are shown."""
+    found = [(start, term) for start, _, term in spans(text[:_LOOK_CHARS]) if term in weights]
+    width = LIMIT_CHARS - _LEAD_CHARS - 2
+    best, best_weight, last = 0, -1.0, 0
+    held: dict[str, int] = {}
+    for first, (start, _) in enumerate(found):
+        while last < len(found) and found[last][0] < start + width:
+            held[found[last][1]] = held.get(found[last][1], 0) + 1
+            last += 1
+        weight = sum(weights[term] for term, count in held.items() if count)
+        if weight > best_weight:
+            best, best_weight = start, weight
+        held[found[first][1]] -= 1
+    begin = max(0, best - _LEAD_CHARS)
+    if begin <= _LEAD_CHARS // 2:
+        return 0
+    # Not in the middle of a word, when a space is near.
+    space = text.find(" ", begin, begin + _LEAD_CHARS // 2)
+    return begin if space < 0 else space + 1
