@@ -2,8 +2,8 @@
 
 A line is a JSON object. `prev` is the hash of the line before (64 zeros for the first), `hash` is SHA-256 of the
 canonical line without `hash` and `salt`, in which each text of a text field is replaced by `{"hmac": …}`, the
-HMAC-SHA-256 of the text under the line's own `salt`. Erasing a line puts those digests in the texts' place and takes the
-salt away; the hash stays what it was.
+HMAC-SHA-256 of the text under the line's own `salt`. Erasing a line puts those digests in the texts' place and takes
+the salt away; the hash stays what it was.
 
 Laws (tested): `check(seal(x))`; `check(erase(seal(x)))`; a changed byte of a text, a field, an order or a cut is found.
 """

@@ -14,7 +14,7 @@ _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 
 def escape(text: str) -> str:
-    """One line of visible characters: `\\n`, `\\t`, `\\r`, `\\\\`, and `\\u{200b}` for what cannot be seen."""
+    r"""One line of visible characters: `\n`, `\t`, `\r`, `\\`, and `\u{200b}` for what cannot be seen."""
     return "".join(map(_escape_char, text))
 
 

@@ -29,22 +29,14 @@ FAULTS: Final[dict[str, Row]] = {
     # How any daemon starts.
     "config-invalid": Row("the configuration cannot be used", "config-invalid"),
     "socket-in-use": Row("another daemon already serves this socket", "socket-in-use"),
-    "socket-not-ours": Row(
-        "there is something at the socket's path that is not a socket", "socket-not-ours"
-    ),
-    "socket-path-too-long": Row(
-        "the path is too long for a socket address", "socket-path-too-long"
-    ),
+    "socket-not-ours": Row("there is something at the socket's path that is not a socket", "socket-not-ours"),
+    "socket-path-too-long": Row("the path is too long for a socket address", "socket-path-too-long"),
     "start-failed": Row("the daemon cannot start", "start-failed"),
     "journal-damaged": Row("the chain of a journal is broken", "journal-damaged"),
     # memoryd.
-    "memoryd-start-failed": Row(
-        "configuration, memory/ or index/ cannot be used", "memoryd-start-failed"
-    ),
+    "memoryd-start-failed": Row("configuration, memory/ or index/ cannot be used", "memoryd-start-failed"),
     "memory-unavailable": Row("the memory block cannot be served", "memory-unavailable"),
-    "memory-index-damaged": Row(
-        "the index is damaged; rebuild it with bxctl reindex", "memory-index-damaged"
-    ),
+    "memory-index-damaged": Row("the index is damaged; rebuild it with bxctl reindex", "memory-index-damaged"),
     "memory-refused": Row("the request is refused", None),
     # brokerd.
     "brokerd-start-failed": Row("brokerd's state cannot be used", "brokerd-start-failed"),
@@ -56,18 +48,10 @@ FAULTS: Final[dict[str, Row]] = {
         "egressd did not answer; the call was not confirmed (runbook: egressd-unreachable)",
         "egressd-unreachable",
     ),
-    "runtime-absent": Row(
-        "refused: no runtime is installed for this tool (runbook: runtime-absent)", "runtime-absent"
-    ),
-    "grants-invalid": Row(
-        "refused: the grants cannot be read (runbook: grants-invalid)", "grants-invalid"
-    ),
-    "rules-invalid": Row(
-        "refused: grants.toml cannot be read (runbook: rules-invalid)", "rules-invalid"
-    ),
-    "policy-invalid": Row(
-        "refused: the policy cannot be used (runbook: policy-invalid)", "policy-invalid"
-    ),
+    "runtime-absent": Row("refused: no runtime is installed for this tool (runbook: runtime-absent)", "runtime-absent"),
+    "grants-invalid": Row("refused: the grants cannot be read (runbook: grants-invalid)", "grants-invalid"),
+    "rules-invalid": Row("refused: grants.toml cannot be read (runbook: rules-invalid)", "rules-invalid"),
+    "policy-invalid": Row("refused: the policy cannot be used (runbook: policy-invalid)", "policy-invalid"),
     "session-state-lost": Row(
         "the session's label is lost; the owner can reopen it as secret and untrusted",
         "session-state-lost",
@@ -79,20 +63,14 @@ FAULTS: Final[dict[str, Row]] = {
     "session-unknown": Row("there is no session of that id", None),
     "session-busy": Row("the session is in the middle of a turn", None),
     "session-damaged": Row("the session's log is damaged", "session-damaged"),
-    "session-full": Row(
-        "this session is full; start a new one, and what it learned stays in memory", None
-    ),
-    "brokerd-unreachable": Row(
-        "brokerd does not answer, so nothing can be decided", "brokerd-unreachable"
-    ),
+    "session-full": Row("this session is full; start a new one, and what it learned stays in memory", None),
+    "brokerd-unreachable": Row("brokerd does not answer, so nothing can be decided", "brokerd-unreachable"),
     "model-unavailable": Row("the model cannot be reached", "model-unavailable"),
     "model-error": Row("the model refused the request", "model-error"),
     # egressd.
     "egressd-start-failed": Row("egressd's state cannot be used", "egressd-start-failed"),
     "destination-unknown": Row("no destination of that name is configured", "destination-unknown"),
-    "ceiling": Row(
-        "refused: the session's label is above the ceiling of the destination", "ceiling"
-    ),
+    "ceiling": Row("refused: the session's label is above the ceiling of the destination", "ceiling"),
     "credential-missing": Row("the destination's credential is not set", "credential-missing"),
     "upstream-unreachable": Row("the destination does not answer", "upstream-unreachable"),
     # bxctl.

@@ -58,7 +58,7 @@ class Decoder:
         """The message in a body.
 
         Raises:
-            Fault: `frame-undecodable` (not MessagePack, a duplicate key, trailing bytes, a wrong shape) or `kind-unknown`.
+            Fault: `kind-unknown`; `frame-undecodable`: not MessagePack, a duplicate key, trailing bytes, a wrong shape.
 
         """
         fields = _unpack_map(body)
@@ -76,13 +76,9 @@ class Decoder:
 
 def _unpack_map(body: bytes) -> dict[Any, Any]:
     try:
-        value = msgpack.unpackb(
-            body, object_pairs_hook=_map_once, ext_hook=_no_extension, strict_map_key=False
-        )
+        value = msgpack.unpackb(body, object_pairs_hook=_map_once, ext_hook=_no_extension, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise Fault(
-            "frame-undecodable", f"the frame is not MessagePack: {clip(str(error), 100)}"
-        ) from None
+        raise Fault("frame-undecodable", f"the frame is not MessagePack: {clip(str(error), 100)}") from None
     if not isinstance(value, dict):
         raise Fault("frame-undecodable", "the frame is not a map")
     return value

@@ -44,7 +44,7 @@ SOCKETS: Final = (
         "loop-memory", "loopd", "memoryd", "memory.sock", "frames",
         (memory.MemoryBlock, memory.SessionUpdated), "the memory block; new records",
     ),
-    Socket("broker-memory", "brokerd", "memoryd", "memory.sock", "frames", (memory.MemoryCall,), "decided memory calls"),
+    Socket("broker-memory", "brokerd", "memoryd", "memory.sock", "frames", (memory.MemoryCall,), "decided calls"),
     Socket(
         "owner-memory", "bxctl", "memoryd", "admin.sock", "frames",
         (
@@ -84,7 +84,7 @@ SOCKETS: Final = (
         "usage, destinations",
     ),
     Socket("egress-model", "egressd", "boxmaker-model", "model.sock", "http", (), "the embedded model"),
-    Socket("broker-launcher", "brokerd", "launcherd", "launch.sock", "frames", (), "decided calls that run in a sandbox"),
+    Socket("broker-launcher", "brokerd", "launcherd", "launch.sock", "frames", (), "decided calls to run in a sandbox"),
     Socket("loop-launcher", "loopd", "launcherd", "launch.sock", "frames", (), "run a harness for a task"),
     Socket("owner-launcher", "bxctl", "launcherd", "launch.sock", "frames", (), "bxctl launch"),
     Socket(

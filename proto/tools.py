@@ -117,9 +117,7 @@ class CommandArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, msgspec.Meta(min_length=1, max_length=16384)]
 
 
-ToolArguments = (
-    RecallArguments | MemoryArguments | FetchArguments | PathArguments | CommandArguments
-)
+ToolArguments = RecallArguments | MemoryArguments | FetchArguments | PathArguments | CommandArguments
 
 _SHAPES: Final[dict[str, Any]] = {
     "recall": RecallArguments,

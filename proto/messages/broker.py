@@ -1,4 +1,4 @@
-"""What brokerd is asked: sessions and their labels, tool calls, approvals, may-this-leave, and the owner's questions."""
+"""What brokerd is asked: sessions and labels, tool calls, approvals, may-this-leave, and the owner's questions."""
 
 from typing import Any, Literal
 

@@ -27,7 +27,7 @@ class SessionUpdated(Request, frozen=True, tag="session_updated"):
 
 
 class MemoryCall(Request, frozen=True, tag="memory_call"):
-    """A decided call of recall or memory, with the session's label when brokerd decided it; answered `tool_response`."""
+    """A decided call, with the session's label when brokerd decided it; answered `tool_response`."""
 
     request: ToolRequest
     taint: DataClass

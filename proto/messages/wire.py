@@ -19,9 +19,7 @@ class Request(
     trace: TraceParent | None = None
 
 
-class Reply(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
-):
+class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """The base of what may be answered; every field is written."""
 
 

@@ -1,5 +1,6 @@
 """Asking a daemon over its framed socket, blocking, with few imports: for a command that must start at once."""
 
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,16 +39,14 @@ def ask_stream(
     """The replies until the daemon closes; `timeout_s` bounds the wait for each. Raises as `ask`."""
     decoder = frame.Decoder((Error, *replies))
     with _connected(path, timeout_s) as connection:
-        try:
+        # A broken pipe: refused before it was read, and the answer says why.
+        with contextlib.suppress(BrokenPipeError):
             connection.sendall(frame.pack(request))
-        except BrokenPipeError:
-            # Refused before it was read: the answer says why.
-            pass
         try:
             while header := _exactly(connection, frame.HEADER_BYTES):
                 yield _decoded(decoder, _exactly(connection, frame.body_length(header)))
         except (TimeoutError, ConnectionError) as error:
-            raise Fault("peer-unreachable", f"{path}: {error or 'no answer'}") from None
+            raise Fault("peer-unreachable", f"{path}: {str(error) or 'no answer'}") from None
 
 
 def _decoded(decoder: frame.Decoder, body: bytes) -> Any:

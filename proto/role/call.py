@@ -4,7 +4,7 @@ A connect is tried again within the time that the caller gives; a request that w
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,9 @@ async def stream(
     """
     connection = await _connect(path, connect_within_s, unreachable)
     async with connection:
-        try:
+        # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
+        with suppress(anyio.BrokenResourceError, OSError):
             await connection.send(frame.pack(request))
-        except (anyio.BrokenResourceError, OSError):
-            # The daemon may have refused the peer or the frame before it was read: its answer says which.
-            pass
         yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
 
 

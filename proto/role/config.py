@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _AT: Final = re.compile(r" - at `(?P<path>[^`]*)`\Z")
+_STEP: Final = re.compile(r"\[\.\.\.\]|[^.\[\]$]+")
+_ANY: Final = "*"
+"""Stands in a path of keys for one that msgspec does not name."""
 _HEADER: Final = re.compile(r"^\s*\[\[?\s*(?P<name>[^\]]+?)\s*\]\]?\s*(#.*)?$")
-_KEY: Final = re.compile(
-    r"^\s*(?P<key>\"[^\"]*\"|'[^']*'|[A-Za-z0-9_.-]+(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*="
-)
+_KEY: Final = re.compile(r"^\s*(?P<key>\"[^\"]*\"|'[^']*'|[A-Za-z0-9_.-]+(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*=")
 
 
 def load(path: Path, shape: type[T]) -> T:
@@ -58,7 +59,7 @@ def parse(text: str, name: str, shape: type[T]) -> T:
 def _place(message: str) -> tuple[tuple[str, ...], str]:
     """The keys to what an error of msgspec is about, and what is wrong there."""
     at = _AT.search(message)
-    keys = tuple(re.findall(r"[^.\[\]$]+", at["path"])) if at else ()
+    keys = tuple(_ANY if key == "[...]" else key for key in _STEP.findall(at["path"])) if at else ()
     what = message[: at.start()] if at else message
     if unknown := _UNKNOWN.search(what):
         return (*keys, unknown["key"]), "unknown key"
@@ -87,8 +88,8 @@ def _split(dotted: str) -> list[str]:
 
 
 def _common(here: list[str], wanted: list[str]) -> int:
-    """How many keys of `wanted` a line's path spells, `...` standing for any; 0 when the line leads elsewhere."""
+    """How many keys of `wanted` a line's path spells, `*` standing for any; 0 when the line leads elsewhere."""
     for mine, theirs in zip(here, wanted, strict=False):
-        if theirs not in (mine, "..."):
+        if theirs not in (mine, _ANY):
             return 0
     return min(len(here), len(wanted))

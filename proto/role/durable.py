@@ -12,9 +12,8 @@ _FOLDER_MODE: Final = 0o700
 def make_folder(path: Path) -> None:
     """Make a folder and its missing parents, 0700; tighten a folder that is laxer."""
     if not path.is_dir():
-        if path.parent != path:
-            if not path.parent.is_dir():
-                make_folder(path.parent)
+        if path.parent != path and not path.parent.is_dir():
+            make_folder(path.parent)
         path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         sync_folder(path.parent)
     elif path.stat().st_mode & 0o077 and path.stat().st_uid == os.geteuid():

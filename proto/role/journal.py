@@ -177,7 +177,7 @@ class Journal:
         return _cut_short(states, count < kept_lines, self._folder)
 
     def mark_break(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
-        """Append the line that says where a break was found; it follows the last line as it now is, and is never good."""
+        """Append the line that says where a break was found; it follows the last line as it is, and is never good."""
         return self.append(name, {**line, _BREAK: True})
 
     def _is_good(self, line: Mapping[str, Any], prev: str) -> bool:
@@ -189,11 +189,7 @@ class Journal:
             kept = _object(self._heads.read_bytes())
         except FileNotFoundError:
             return 0, chain.ZERO
-        if (
-            kept is None
-            or not isinstance(kept.get("lines"), int)
-            or not isinstance(kept.get("head"), str)
-        ):
+        if kept is None or not isinstance(kept.get("lines"), int) or not isinstance(kept.get("head"), str):
             return sys.maxsize, chain.ZERO
         return kept["lines"], kept["head"]
 

@@ -61,9 +61,7 @@ def _bind(path: Path) -> socket.socket:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file beside a socket, so that two daemons do not check and bind at once."""
-    handle = os.open(
-        path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
+    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -78,9 +76,7 @@ def _clear(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise Fault(
-            "socket-not-ours", f"{path}: there is something that is not a socket; move it away"
-        )
+        raise Fault("socket-not-ours", f"{path}: there is something that is not a socket; move it away")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
         probe.setblocking(False)
         refused = probe.connect_ex(str(path)) == errno.ECONNREFUSED

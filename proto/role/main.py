@@ -7,7 +7,7 @@ import argparse
 import ctypes
 import os
 import signal
-import sys
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -52,25 +52,19 @@ def main(daemon: str, about: str, run: Run) -> int:
     try:
         anyio.run(_life, run, arguments)
     except Fault as fault:
-        logger.error("start-failed", code=fault.code, message=fault.message, runbook=fault.runbook)
-        print(f"{daemon}: {fault}", file=sys.stderr)
+        # The sentence is the whole story: no traceback.
+        logger.error("start-failed", code=fault.code, message=str(fault), runbook=fault.runbook)  # noqa: TRY400
         return 1
     logger.info("stopped")
     return 0
 
 
 def _parse(daemon: str, about: str) -> Arguments:
-    parser = argparse.ArgumentParser(
-        prog=daemon, description=about, epilog=f"example: {daemon} serve --home ~/box"
-    )
+    parser = argparse.ArgumentParser(prog=daemon, description=about, epilog=f"example: {daemon} serve --home ~/box")
     verbs = parser.add_subparsers(dest="verb", required=True)
     serve = verbs.add_parser("serve", help="run until SIGTERM", description=about)
-    serve.add_argument(
-        "--config", type=Path, help="the TOML file of settings; every setting has a default"
-    )
-    serve.add_argument(
-        "--home", help="the box's home; default $BOXMAKER_HOME, then /var/lib/boxmaker"
-    )
+    serve.add_argument("--config", type=Path, help="the TOML file of settings; every setting has a default")
+    serve.add_argument("--home", help="the box's home; default $BOXMAKER_HOME, then /var/lib/boxmaker")
     parsed = parser.parse_args()
     return Arguments(config=parsed.config, home=parsed.home)
 
@@ -113,12 +107,11 @@ def _say_ready() -> None:
     ready.notify("READY=1")
 
 
-def open_sockets(openings: list[Opening]) -> list[tuple[Opening, "listen.socket.socket"]]:
+def open_sockets(openings: list[Opening]) -> list[tuple[Opening, socket.socket]]:
     """Bind every socket of a daemon, or none."""
-    bound: list[tuple[Opening, listen.socket.socket]] = []
+    bound: list[tuple[Opening, socket.socket]] = []
     try:
-        for opening in openings:
-            bound.append((opening, listen.listen(opening.path)))
+        bound.extend((opening, listen.listen(opening.path)) for opening in openings)
     except Fault:
         for _, listening in bound:
             listening.close()
@@ -129,9 +122,7 @@ def open_sockets(openings: list[Opening]) -> list[tuple[Opening, "listen.socket.
 def serve_all(tasks: anyio.abc.TaskGroup, openings: list[Opening]) -> None:
     """Bind the framed sockets of a daemon and serve them in a task group."""
     for opening, listening in open_sockets(openings):
-        tasks.start_soon(
-            Server(opening.row.path, opening.row.answers, opening.desk).serve, listening
-        )
+        tasks.start_soon(Server(opening.row.path, opening.row.answers, opening.desk).serve, listening)
 
 
 def home_of(arguments: Arguments, configured: str | None) -> Path:

@@ -1,7 +1,7 @@
 """Serving a framed socket: one request a connection, answered by one frame or by a stream of them.
 
-A bad frame, a foreign peer, or one connection too many costs the daemon no more than an `error` frame. A fault of a desk
-becomes an `error` here and nowhere else.
+A bad frame, a foreign peer, or one connection too many costs the daemon no more than an `error` frame. A fault of a
+desk becomes an `error` here and nowhere else.
 """
 
 import os
@@ -48,7 +48,7 @@ class Connection:
 
     def peer_gone(self) -> bool:
         """Whether the peer has closed both directions; a peer that only stopped sending still waits."""
-        raw: socket.socket = self._stream.extra(SocketAttribute.raw_socket)
+        raw: socket.socket = self._stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
         poll = select.poll()
         poll.register(raw.fileno(), 0)
         return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
@@ -66,7 +66,6 @@ class Server:
         self._desk = desk
         self._decoder = frame.Decoder(kinds)
         self._open = 0
-        self._uids = (0, os.geteuid())
 
     async def serve(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
@@ -87,7 +86,7 @@ class Server:
     async def _answer(self, stream: anyio.abc.SocketStream) -> None:
         reply: msgspec.Struct
         try:
-            peer_pid = self._check_peer(stream)
+            peer_pid = check_peer(stream, self._row)
             if self._open > MOST_CONNECTIONS:
                 raise Fault("busy")
             request = self._decoder.decode(await _receive_body(stream))
@@ -104,15 +103,20 @@ class Server:
         with anyio.fail_after(FRAME_SECONDS):
             await stream.send(data)
 
-    def _check_peer(self, stream: anyio.abc.SocketStream) -> int:
-        raw: socket.socket = stream.extra(SocketAttribute.raw_socket)
-        pid, uid, _gid = _PEERCRED.unpack(
-            raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
-        )
-        if uid not in self._uids:
-            logger().warning("peer-refused", socket=self._row, uid=uid)
-            raise Fault("peer-refused")
-        return int(pid)
+
+def check_peer(stream: anyio.abc.SocketStream, row: str) -> int:
+    """The process id of a peer of our own uid, or of root.
+
+    Raises:
+        Fault: `peer-refused`.
+
+    """
+    raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+    pid, uid, _gid = _PEERCRED.unpack(raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
+    if uid not in (0, os.geteuid()):
+        logger().warning("peer-refused", socket=row, uid=uid)
+        raise Fault("peer-refused")
+    return int(pid)
 
 
 async def _receive_body(stream: anyio.abc.SocketStream) -> bytes:

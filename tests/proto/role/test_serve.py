@@ -75,9 +75,7 @@ async def test_a_request_is_answered_and_the_connection_closed(home: Path) -> No
         (struct.pack(">I", 13) + b"\x82\xa4kind\xa4ping\xa1a\x01"[:13], "frame-undecodable"),
     ],
 )
-async def test_a_bad_frame_is_told_of_and_the_next_good_one_answered(
-    home: Path, data: bytes, code: str
-) -> None:
+async def test_a_bad_frame_is_told_of_and_the_next_good_one_answered(home: Path, data: bytes, code: str) -> None:
     async with _served(home / "s.sock"):
         reply = await _raw(home / "s.sock", data)
         assert isinstance(reply, Error)

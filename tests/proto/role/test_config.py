@@ -1,0 +1,47 @@
+"""Settings: an error names the file, the line and the key."""
+
+import msgspec
+import pytest
+
+from proto.faults import Fault
+from proto.role.config import parse
+
+
+class _Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    max_class: str = "private"
+    size: int = 1
+
+
+class _Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    index: _Index = _Index()
+    names: dict[str, _Index] = {}
+
+
+def _error(text: str) -> str:
+    with pytest.raises(Fault) as caught:
+        parse(text, "memoryd.toml", _Config)
+    assert caught.value.code == "config-invalid"
+    return caught.value.message
+
+
+def test_nothing_set_is_all_defaults() -> None:
+    assert parse("", "memoryd.toml", _Config) == _Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[index]\nmax_clas = 'x'\n", "memoryd.toml, line 2: index.max_clas: unknown key"),
+        ("\n[indx]\nsize = 2\n", "memoryd.toml, line 2: indx: unknown key"),
+        ("[index]\nmax_class = 'x'\nsize = 'y'\n", "memoryd.toml, line 3: index.size: Expected `int`, got `str`"),
+        ("index.size = 1.5\n", "memoryd.toml, line 1: index.size: Expected `int`, got `float`"),
+        ("[names.a]\nsize = 1\n[names.b]\nsiz = 1\n", "memoryd.toml, line 4: names.*.siz: unknown key"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, message: str) -> None:
+    assert _error(text) == message
+
+
+def test_what_is_not_toml_says_where() -> None:
+    assert "memoryd.toml: not TOML" in _error("[index\n")
+    assert "line 1" in _error("[index\n")

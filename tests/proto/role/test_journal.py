@@ -1,0 +1,124 @@
+"""Journals: torn lines are cut, nothing before them is lost, and what was changed or cut is found."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proto.role.journal import Journal, JsonLines
+
+
+def _journal(home: Path) -> Journal:
+    return Journal(home, "*.jsonl", home / "heads.json", ("text",))
+
+
+def _filled(home: Path, count: int = 4) -> Journal:
+    journal = _journal(home)
+    journal.open()
+    for number in range(count):
+        journal.append(f"2026-0{1 + number // 2}.jsonl", {"n": number, "text": f"text {number}"})
+    return journal
+
+
+def _first_bad(home: Path) -> list[tuple[str, int]]:
+    return [(state.path.name, state.first_bad) for state in _journal(home).verify() if state.first_bad is not None]
+
+
+def test_a_journal_over_several_files_is_one_chain(home: Path) -> None:
+    _filled(home)
+    assert _first_bad(home) == []
+    again = _journal(home)
+    assert again.open() == ([], [])
+    again.append("2026-03.jsonl", {"n": 4, "text": "more"})
+    assert _first_bad(home) == []
+    assert [line["n"] for line in again.lines()] == [0, 1, 2, 3, 4]
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 200))
+def test_a_torn_last_line_is_cut_off_and_nothing_before_it(cut: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = JsonLines(Path(folder) / "log.jsonl")
+        log.append({"a": 1}, {"b": "é\n"})
+        kept = log.path.read_bytes()
+        log.append({"c": "x" * 200})
+        whole = log.path.read_bytes()
+        log.path.write_bytes(whole[: len(whole) - cut])
+        torn = log.mend()
+        assert torn is not None
+        assert log.path.read_bytes() == kept
+        assert list(log.read()) == [{"a": 1}, {"b": "é\n"}]
+        assert log.mend() is None
+
+
+def test_a_changed_text_is_found(home: Path) -> None:
+    _filled(home)
+    path = home / "2026-01.jsonl"
+    path.write_text(path.read_text().replace("text 1", "text 9"))
+    assert _first_bad(home) == [("2026-01.jsonl", 2)]
+
+
+def test_lines_cut_from_the_end_are_found_by_the_head(home: Path) -> None:
+    _filled(home)
+    path = home / "2026-02.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    assert _first_bad(home) == [("2026-02.jsonl", 2)]
+
+
+def test_a_whole_file_cut_is_found(home: Path) -> None:
+    _filled(home)
+    (home / "2026-01.jsonl").unlink()
+    assert _first_bad(home)[0] == ("2026-02.jsonl", 1)
+
+
+def test_a_line_that_is_not_json_is_bad_and_the_rest_is_read(home: Path) -> None:
+    journal = _filled(home)
+    path = home / "2026-01.jsonl"
+    path.write_text("nonsense\n" + path.read_text().split("\n", 1)[1])
+    assert _first_bad(home)[0] == ("2026-01.jsonl", 1)
+    assert [line["n"] for line in journal.lines()] == [1, 2, 3]
+
+
+def test_a_head_that_is_one_line_behind_is_no_break(home: Path) -> None:
+    journal = _filled(home, 2)
+    behind = (home / "heads.json").read_bytes()
+    journal.append("2026-02.jsonl", {"n": 2, "text": "x"})
+    (home / "heads.json").write_bytes(behind)
+    assert _journal(home).open() == ([], [])
+
+
+def test_a_head_that_cannot_be_read_is_a_break(home: Path) -> None:
+    _filled(home)
+    (home / "heads.json").write_text("{")
+    assert _first_bad(home) == [("2026-02.jsonl", 3)]
+
+
+def test_a_break_is_marked_once_and_stays_visible(home: Path) -> None:
+    _filled(home)
+    path = home / "2026-02.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    journal = _journal(home)
+    _, bad = journal.open()
+    assert len(bad) == 1
+    journal.mark_break("2026-02.jsonl", {"n": "broken"})
+    journal.append("2026-02.jsonl", {"n": 9, "text": "after"})
+    assert _first_bad(home) == [("2026-02.jsonl", 2)]
+    assert json.loads(path.read_text().splitlines()[1])["chain_break"] is True
+
+
+def test_an_append_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = JsonLines(home / "log.jsonl")
+    log.append({"a": 1})
+    before = log.path.read_bytes()
+
+    def _full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", _full)
+    with pytest.raises(OSError, match="No space"):
+        log.append({"b": 2})
+    assert log.path.read_bytes() == before
