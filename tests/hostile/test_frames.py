@@ -1,0 +1,16 @@
+"""2,000 hostile frames for each framed socket: no crash, no growth, the next good request is answered."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.box import DAEMONS, running
+from tests.hostile.frames import attack_daemon
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_hostile_frames_cost_a_daemon_nothing(home: Path, daemon: str) -> None:
+    with running(home, daemon) as box:
+        assert attack_daemon(box, daemon, 2_000, seed=20260924)
