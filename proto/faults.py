@@ -63,7 +63,7 @@ FAULTS: Final[dict[str, Row]] = {
     "session-unknown": Row("there is no session of that id", None),
     "session-busy": Row("the session is in the middle of a turn", None),
     "session-damaged": Row("the session's log is damaged", "session-damaged"),
-    "session-full": Row("this session is full; start a new one, and what it learned stays in memory", None),
+    "session-full": Row("this session is full; start a new one, and what it learned stays in memory", "session-full"),
     "brokerd-unreachable": Row("brokerd does not answer, so nothing can be decided", "brokerd-unreachable"),
     "model-unavailable": Row("the model cannot be reached", "model-unavailable"),
     "model-error": Row("the model refused the request", "model-error"),

@@ -5,6 +5,8 @@ An id that is not listed here makes the decision a denial (`policy-invalid`).
 
 from typing import Final
 
+from proto.faults import FAULTS
+
 REASONS: Final[dict[str, str]] = {
     "granted": "allowed by a grant",
     "built-in": "allowed by a built-in grant",
@@ -22,12 +24,12 @@ REASONS: Final[dict[str, str]] = {
     "denied": "refused: the owner said no",
     "lapsed": "refused: the owner did not answer in time",
     "label-rose": "refused: the session's label rose while the owner was asked",
-    "ceiling": "refused: the session's label is above the ceiling of the destination",
-    "destination": "refused: no destination of that name is configured",
+    "ceiling": FAULTS["ceiling"].sentence,
+    "destination": "refused: the destination is not configured",
     "tool-unknown": "refused: there is no tool of that name",
-    "session-not-open": "refused: the session is not open",
-    "runtime-absent": "refused: no runtime is installed for this tool (runbook: runtime-absent)",
-    "grants-invalid": "refused: the grants cannot be read (runbook: grants-invalid)",
-    "rules-invalid": "refused: grants.toml cannot be read (runbook: rules-invalid)",
-    "policy-invalid": "refused: the policy cannot be used (runbook: policy-invalid)",
+    "session-not-open": FAULTS["session-not-open"].sentence,
+    "runtime-absent": FAULTS["runtime-absent"].sentence,
+    "grants-invalid": FAULTS["grants-invalid"].sentence,
+    "rules-invalid": FAULTS["rules-invalid"].sentence,
+    "policy-invalid": FAULTS["policy-invalid"].sentence,
 }
