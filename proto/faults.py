@@ -73,6 +73,9 @@ FAULTS: Final[dict[str, Row]] = {
     "ceiling": Row("refused: the session's label is above the ceiling of the destination", "ceiling"),
     "credential-missing": Row("the destination's credential is not set", "credential-missing"),
     "upstream-unreachable": Row("the destination does not answer", "upstream-unreachable"),
+    "request-invalid": Row("the request is not one that is relayed", None),
+    "request-too-large": Row("the request is larger than what is relayed", None),
+    "route-unknown": Row("the API has no such method and path", None),
     # bxctl.
     "home-missing": Row("there is no box here yet; make one with bxctl init", "home-missing"),
 }
