@@ -93,12 +93,12 @@ def attack_daemon(box: Box, daemon: str, count: int, seed: int) -> list[str]:
     return lines
 
 
-def main() -> int:
+def main(arguments_list: list[str] | None = None) -> int:
     """Attack every framed socket of a box."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(arguments_list)
     home = Path(tempfile.mkdtemp(prefix="bx"))
     try:
         for daemon in DAEMONS:
