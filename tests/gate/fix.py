@@ -6,6 +6,7 @@ import sys
 COMMANDS = (
     ("ruff", "check", "--fix", "--quiet", "."),
     ("ruff", "format", "--quiet", "."),
+    ("proto.schema",),
     ("tests.gate.docs",),
 )
 
