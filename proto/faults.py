@@ -67,6 +67,9 @@ FAULTS: Final[dict[str, Row]] = {
     "brokerd-unreachable": Row("brokerd does not answer, so nothing can be decided", "brokerd-unreachable"),
     "model-unavailable": Row("the model cannot be reached", "model-unavailable"),
     "model-error": Row("the model refused the request", "model-error"),
+    "text-empty": Row("there is nothing to answer: the text is empty", None),
+    "text-too-long": Row("the text is too long for one message", None),
+    "turn-stopped": Row("the turn was stopped", None),
     # egressd.
     "egressd-start-failed": Row("egressd's state cannot be used", "egressd-start-failed"),
     "destination-unknown": Row("no destination of that name is configured", "destination-unknown"),
@@ -78,6 +81,7 @@ FAULTS: Final[dict[str, Row]] = {
     "route-unknown": Row("the API has no such method and path", None),
     # bxctl.
     "home-missing": Row("there is no box here yet; make one with bxctl init", "home-missing"),
+    "box-is-up": Row("a box is up already on this home", None),
 }
 
 

@@ -1,0 +1,36 @@
+"""loopd put together: its stores, its ports, its desk. The only place that knows all of it."""
+
+import anyio
+
+from loopd.config import Config
+from loopd.conversations import Conversations
+from loopd.desk.owner import OwnerDesk
+from loopd.ports.all import ports_of
+from loopd.session.marks import Marks
+from loopd.session.store import Store
+from proto.faults import Fault
+from proto.role import clock
+from proto.role.config import load
+from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
+from proto.sockets import socket
+
+
+async def run(arguments: Arguments, ready: Ready) -> None:
+    """Run until cancelled. Every record is on disk when it is written, so that there is nothing to finish."""
+    config = load(arguments.config, Config) if arguments.config else Config()
+    home = home_of(arguments, config.paths.home)
+    try:
+        store = Store(home / "sessions")
+        marks = Marks(home / "state" / "loopd" / "turns")
+    except OSError as error:
+        raise Fault("start-failed", f"{error.filename}: {error.strerror}") from None
+    ports = ports_of(home, config)
+    conversations = Conversations(store, marks, ports, config, clock.now)
+    row = socket("owner-loop")
+    path = row.at(home) if config.sockets.admin is None else home / config.sockets.admin
+    async with anyio.create_task_group() as tasks:
+        desk = OwnerDesk(tasks, conversations, store, ports.broker)
+        serve_all(tasks, [Opening(row, path, desk.answer)])
+        ready()
+        tasks.start_soon(conversations.resume_all)
+        await anyio.sleep_forever()

@@ -1,0 +1,284 @@
+"""All sessions of the box: who is in a turn, how one begins, how one is resumed after a crash, how it ends.
+
+A turn runs in the daemon's own task group, so that a client that goes away does not stop it. One turn at a time in a
+session; another text meanwhile is refused (`session-busy`).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import msgspec
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from loopd.config import Config
+from loopd.ports.all import Ports
+from loopd.session import window
+from loopd.session.baseline import Baseline, context_tokens
+from loopd.session.marks import FULL, Marks
+from loopd.session.records import User
+from loopd.session.store import Loaded, Store
+from loopd.session.window import Window, record_tokens
+from loopd.turn.driver import Driver
+from loopd.turn.machine import Machine
+from loopd.turn.opening import Opened, Opening
+from loopd.turn.steps import Finish, Resumed, Said
+from proto.faults import FAULTS, Fault
+from proto.labels import Label
+from proto.messages.loop import ChatDone, ChatFailed, ChatOpened
+from proto.role.clock import Clock
+from proto.role.log import logger
+
+RESUMES: Final = 3
+"""A turn is resumed so many times at most: one that ends the daemon must not end it at every start."""
+TRANSIENT: Final = frozenset({"brokerd-unreachable", "model-unavailable", "upstream-unreachable", "busy"})
+"""Codes after which a resumed turn waits and tries again: no daemon waits for another at start."""
+STATE_LOST: Final = "session-state-lost"
+_LONGEST_WAIT_SECONDS: Final = 60.0
+_RESUMES_AT_ONCE: Final = 4
+
+Emitter = Callable[[msgspec.Struct], None]
+
+
+class Conversations:
+    """The one place that knows which sessions are in a turn."""
+
+    def __init__(self, store: Store, marks: Marks, ports: Ports, config: Config, clock: Clock) -> None:
+        self._store = store
+        self._marks = marks
+        self._ports = ports
+        self._config = config
+        self._clock = clock
+        self._opening = Opening(store, ports.memory, ports.broker, config, clock)
+        self._busy: dict[str, anyio.Event] = {}
+        self._labels: dict[str, Label] = {}
+        self._lost: set[str] = set()
+        self._windows: dict[str, tuple[int, Window]] = {}
+
+    def chat(
+        self, tasks: anyio.abc.TaskGroup, session: str | None, text: str
+    ) -> MemoryObjectReceiveStream[msgspec.Struct]:
+        """Begin a turn in `tasks`; its events, of which the last is a `ChatDone` or a `ChatFailed`."""
+        sender, receiver = anyio.create_memory_object_stream[msgspec.Struct](float("inf"))
+
+        def emit(message: msgspec.Struct) -> None:
+            try:
+                sender.send_nowait(message)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                # Nobody listens any more; the turn goes on.
+                return
+
+        async def run() -> None:
+            with sender:
+                emit(await self._chat(session, text, emit))
+
+        tasks.start_soon(run)
+        return receiver
+
+    def stop(self, session: str) -> None:
+        """End the turn of a session, if there is one, at the next safe point.
+
+        Raises:
+            Fault: `session-unknown`.
+
+        """
+        if not self._store.exists(session):
+            raise Fault("session-unknown", f"there is no session {session}")
+        if stop := self._busy.get(session):
+            stop.set()
+
+    def label(self, session: str) -> Label | None:
+        """The label that brokerd last gave a session; None when it was not asked since loopd started."""
+        return self._labels.get(session)
+
+    def state(self, session: str) -> Literal["open", "busy", "full", "lost"]:
+        """What a session can do now; that it is damaged is seen in its log."""
+        if session in self._busy:
+            return "busy"
+        if session in self._lost:
+            return "lost"
+        return "full" if self._marks.is_full(session) else "open"
+
+    async def resume_all(self) -> None:
+        """Go on with every turn that a crash left without an answer."""
+        limiter = anyio.CapacityLimiter(_RESUMES_AT_ONCE)
+        unfinished = await anyio.to_thread.run_sync(self._unfinished)
+        async with anyio.create_task_group() as tasks:
+            for session in unfinished:
+                tasks.start_soon(self._resume, session, limiter)
+
+    def _unfinished(self) -> list[str]:
+        return [session for session in self._store.ids() if not self._store.is_finished(session)]
+
+    # A turn that somebody began.
+
+    async def _chat(self, session: str | None, text: str, emit: Emitter) -> ChatDone | ChatFailed:
+        known = session
+        try:
+            self._check_text(text)
+            if session is None:
+                opened = await self._opening.new(lambda baseline: self._check_fits(baseline, text))
+                known = opened.loaded.baseline.session
+                with self._held(known) as stop:
+                    return await self._say(opened, text, emit, stop, new=True)
+            with self._held(session) as stop:
+                if self._marks.is_full(session):
+                    raise Fault(FULL)
+                return await self._say(await self._resumed(session), text, emit, stop, new=False)
+        except Fault as fault:
+            return _failed(known, fault)
+        except Exception:  # noqa: BLE001  (whatever a turn does, the daemon lives and its client is told)
+            logger().exception("turn-failed", session=known)
+            return _failed(known, Fault("internal"))
+
+    async def _say(
+        self, opened: Opened, text: str, emit: Emitter, stop: anyio.Event, *, new: bool
+    ) -> ChatDone | ChatFailed:
+        baseline = opened.loaded.baseline
+        emit(
+            ChatOpened(
+                session=baseline.session,
+                new=new,
+                destination=baseline.destination,
+                model=baseline.model,
+                class_=opened.label.class_,
+                untrusted=opened.label.untrusted,
+            )
+        )
+        room = self._window(opened.loaded)
+        if room.room < _tokens_of(text):
+            self._check_fits(baseline, text)
+            self._marks.end(baseline.session, len(opened.loaded.records), FULL)
+            raise Fault(FULL)
+        driver, machine = self._turn(opened, room, emit)
+        finish = await driver.run(Said(text), stop)
+        self._settle(baseline.session, driver, machine, len(opened.loaded.records), finish.code)
+        return await self._told(baseline.session, driver, finish)
+
+    def _turn(self, opened: Opened, room: Window, emit: Emitter) -> tuple[Driver, Machine]:
+        loaded, label = opened
+        machine = Machine(loaded.position, len(loaded.records), room, label, self._config.turn, self._clock)
+        self._labels[loaded.baseline.session] = label
+        ports = (self._ports.broker, self._ports.model)
+        return Driver(loaded, machine, self._store, ports, self._config.model, emit), machine
+
+    def _settle(self, session: str, driver: Driver, machine: Machine, record: int, code: str | None) -> None:
+        """Keep what is known after a turn; `record` is the number of the user's record that it answers."""
+        self._labels[session] = machine.label
+        self._windows[session] = (driver.count, machine.window)
+        if driver.is_answered:
+            self._marks.clear(session)
+        elif code is not None:
+            self._marks.end(session, record, code)
+
+    async def _told(self, session: str, driver: Driver, finish: Finish) -> ChatDone | ChatFailed:
+        """The last event of a turn; memoryd is told first, so that the next session can recall this one at once."""
+        if driver.is_answered:
+            await self._ports.memory.updated(session)
+        if finish.code is not None:
+            runbook = FAULTS[finish.code].runbook
+            return ChatFailed(session=session, code=finish.code, message=finish.text, runbook=runbook)
+        return ChatDone(
+            session=session, text=finish.text, input_tokens=finish.input_tokens, output_tokens=finish.output_tokens
+        )
+
+    # A turn that a crash left.
+
+    async def _resume(self, session: str, limiter: anyio.CapacityLimiter) -> None:
+        wait_s = 2.0
+        while True:
+            try:
+                async with limiter:
+                    code = await self._resume_once(session)
+            except Fault as fault:
+                code = fault.code
+            except Exception:  # noqa: BLE001  (one session must not keep the others from being resumed)
+                logger().exception("resume-failed", session=session)
+                return
+            if code is not None:
+                logger().info("turn-not-resumed", session=session, code=code)
+            if code not in TRANSIENT:
+                return
+            await anyio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_SECONDS)
+
+    async def _resume_once(self, session: str) -> str | None:
+        """Take one session up again; the code with which it could not be answered, or None."""
+        with self._held(session) as stop:
+            opened = await self._resumed(session)
+            where = opened.loaded.position
+            mark = self._marks.get(session)
+            if where.answered or where.last_user is None:
+                return None
+            if mark.record == where.last_user and (mark.ended or mark.attempts >= RESUMES):
+                return None
+            before = self._marks.attempt(session, where.last_user)
+            driver, machine = self._turn(opened, self._window(opened.loaded), _nobody)
+            finish = await driver.run(Resumed(), stop)
+            again = finish.code in TRANSIENT and before + 1 < RESUMES
+            self._settle(session, driver, machine, where.last_user, None if again else finish.code)
+            await self._told(session, driver, finish)
+            return finish.code if again or finish.code not in TRANSIENT else None
+
+    # Both.
+
+    async def _resumed(self, session: str) -> Opened:
+        try:
+            opened = await self._opening.resume(session)
+        except Fault as fault:
+            if fault.code == STATE_LOST:
+                self._lost.add(session)
+            raise
+        self._lost.discard(session)
+        return opened
+
+    @contextmanager
+    def _held(self, session: str) -> Iterator[anyio.Event]:
+        if session in self._busy:
+            raise Fault("session-busy")
+        stop = self._busy[session] = anyio.Event()
+        try:
+            yield stop
+        finally:
+            del self._busy[session]
+
+    def _window(self, loaded: Loaded) -> Window:
+        """The room of a session: as the model counted it in this process, or estimated."""
+        count, kept = self._windows.get(loaded.baseline.session, (-1, None))
+        if kept is not None and count == len(loaded.records):
+            return kept
+        return self._estimated(loaded.baseline, loaded)
+
+    def _estimated(self, baseline: Baseline, loaded: Loaded | None) -> Window:
+        model = self._config.model
+        context = context_tokens(baseline, model)
+        return window.opened(baseline, loaded.records if loaded else [], context, model.max_output_tokens)
+
+    def _check_text(self, text: str) -> None:
+        limit = self._config.turn.text_bytes
+        if not text.strip():
+            raise Fault("text-empty")
+        if (size := len(text.encode())) > limit:
+            raise Fault("text-too-long", f"the text has {size:,} bytes; one message may have {limit:,}")
+
+    def _check_fits(self, baseline: Baseline, text: str) -> None:
+        """Refuse a text that would not fit an empty session either."""
+        empty = self._estimated(baseline, None)
+        if empty.room < _tokens_of(text):
+            fits = f"the text does not fit the model's context of {empty.context:,} tokens"
+            raise Fault("text-too-long", fits)
+
+
+def _nobody(message: msgspec.Struct) -> None:
+    """Nobody listens to a turn that is resumed."""
+
+
+def _tokens_of(text: str) -> int:
+    return record_tokens(User(time="", text=text, author=None))
+
+
+def _failed(session: str | None, fault: Fault) -> ChatFailed:
+    return ChatFailed(session=session, code=fault.code, message=fault.message, runbook=fault.runbook)

@@ -1,0 +1,1 @@
+"""What loopd answers: one module for each peer."""

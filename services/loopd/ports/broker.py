@@ -1,0 +1,112 @@
+"""brokerd, asked over `run/loop-broker/broker.sock`: sessions and their labels, tool calls, approvals."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from loopd.config import Config
+from loopd.session.baseline import Baseline
+from loopd.tools.calls import Wanted
+from loopd.turn.steps import ApprovalAsked, ToolAnswered, ToolFailed
+from proto.faults import Fault
+from proto.labels import PRIVATE, DataClass, Label
+from proto.messages.broker import (
+    ApprovalAnswer,
+    ApprovalWanted,
+    SessionOpen,
+    SessionState,
+    ToolRequest,
+    ToolResponse,
+)
+from proto.messages.wire import Ok
+from proto.role.call import call, stream
+
+UNREACHABLE: Final = "brokerd-unreachable"
+_CALL_SECONDS: Final = 180.0
+"""A call may wait for memoryd, or fetch over some redirects; past this brokerd counts as gone."""
+_APPROVAL_SECONDS: Final = 7500.0
+"""An approval lapses after an hour by default; twice that, brokerd counts as gone."""
+_ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-lost"})
+
+
+class BrokerPort:
+    """The way to brokerd."""
+
+    def __init__(self, path: Path, config: Config, connect_within_s: float = 2.0) -> None:
+        self._path = path
+        self._config = config
+        self._connect_within_s = connect_within_s
+
+    async def open(self, baseline: Baseline, *, new: bool) -> Label:
+        """Open a session, or resume it; its label, which is on brokerd's disk.
+
+        Raises:
+            Fault: `brokerd-unreachable`, `session-exists`, `session-state-lost`.
+
+        """
+        request = SessionOpen(
+            session=baseline.session,
+            new=new,
+            session_kind="chat",
+            principal="owner",
+            principal_class=DataClass.SECRET,
+            domain=self._config.session.domain,
+            destination=baseline.destination,
+            auth=self._config.model.auth,
+            tree=None,
+            task=None,
+            class_=PRIVATE.class_,
+            untrusted=PRIVATE.untrusted,
+        )
+        state: SessionState = await self._call(request, SessionState)
+        return Label(class_=state.class_, untrusted=state.untrusted)
+
+    async def run(
+        self, session: str, wanted: Wanted, asked: Callable[[ApprovalAsked], Any]
+    ) -> ToolAnswered | ToolFailed:
+        """Have a call decided and run. `asked` is told when it waits for the owner."""
+        request = ToolRequest(session=session, call=wanted.call.id, tool=wanted.tool, arguments=wanted.arguments)
+        try:
+            return await self._run(request, asked)
+        except Fault as fault:
+            return ToolFailed(fault.code, fault.message, fault.code in _ENDS_TURN)
+
+    async def answer(self, answer: ApprovalAnswer) -> None:
+        """Hand an answer of the owner on.
+
+        Raises:
+            Fault: `brokerd-unreachable`, `approval-unknown`.
+
+        """
+        await self._call(answer, Ok)
+
+    async def _call(self, request: Any, reply: Any) -> Any:
+        return await call(self._path, request, reply, connect_within_s=self._connect_within_s, unreachable=UNREACHABLE)
+
+    async def _run(self, request: ToolRequest, asked: Callable[[ApprovalAsked], Any]) -> ToolAnswered:
+        limit_s = _CALL_SECONDS
+        async with stream(
+            self._path,
+            request,
+            ApprovalWanted,
+            ToolResponse,
+            timeout_s=_APPROVAL_SECONDS,
+            connect_within_s=self._connect_within_s,
+            unreachable=UNREACHABLE,
+        ) as answers:
+            while True:
+                answer = await _next(answers, limit_s)
+                if isinstance(answer, ToolResponse):
+                    return ToolAnswered(answer.ok, answer.text, Label(answer.class_, answer.untrusted))
+                limit_s = _APPROVAL_SECONDS
+                await asked(ApprovalAsked(answer.approval, answer.text, answer.expires))
+
+
+async def _next(answers: Any, limit_s: float) -> Any:
+    try:
+        with anyio.fail_after(limit_s):
+            return await anext(answers)
+    except (TimeoutError, StopAsyncIteration):
+        raise Fault(UNREACHABLE) from None

@@ -1,0 +1,43 @@
+"""What a session's prompt begins with, saved once and replayed byte for byte (M5a sections 4 and 9)."""
+
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from loopd.config import Model
+from loopd.tools.catalogue import CORE
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """`0.baseline.json`: the system prompt, the tools array, and the model that the session is held with."""
+
+    time: str
+    session: str
+    destination: str
+    model: str
+    context_tokens: int
+    send_reasoning: bool
+    system: str
+    tools: list[dict[str, Any]]
+
+
+def assemble(session: str, time: str, model: Model, block: str) -> Baseline:
+    """The baseline of a new session: system.md, a blank line, the memory block; and the core tools."""
+    instructions = files("loopd").joinpath("system.md").read_text(encoding="utf-8").strip()
+    return Baseline(
+        time=time,
+        session=session,
+        destination=model.destination,
+        model=model.name,
+        context_tokens=model.context_tokens,
+        send_reasoning=model.send_reasoning,
+        system=f"{instructions}\n\n{block}",
+        tools=list(CORE),
+    )
+
+
+def context_tokens(baseline: Baseline, model: Model) -> int:
+    """The size of the session's context: the configured one, unless that speaks of another model by now."""
+    same = (baseline.destination, baseline.model) == (model.destination, model.name)
+    return model.context_tokens if same else baseline.context_tokens
