@@ -21,8 +21,10 @@ _BUDGET_ROWS: Final = 6_000
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
-# How far apart two records of a conversation may be and still be neighbours: calls and results stand between them.
-_NEIGHBOUR_RECORDS: Final = 4
+_DOCUMENTS: Final = (
+    "SELECT sources.rowid, kind, session, epoch, record, time, role, class, untrusted, author, file, shown.text,"
+    " hits.c0 FROM sources JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
+)
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -87,32 +89,37 @@ class Lookup:
             rest = sorted(holding, key=lambda term: (holding[term], term))[len(terms) :]
             return self._search(rest[:1], "rowid DESC", limit, untrusted=untrusted) if rest else []
 
-    def documents(self, rowids: Iterable[int]) -> list[Document]:
-        """These rows, in the order given."""
-        sql = (
-            "SELECT kind, session, epoch, record, time, role, class, untrusted, author, file, shown.text, hits.c0"
-            " FROM sources JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
-            " WHERE sources.rowid = ?"
-        )
-        documents = []
+    def passages(self, rowids: Iterable[int], reach: int) -> list[list[Document]]:
+        """These rows and those near them: stretches of sessions in their order, each of one trust; a note stands alone.
+
+        A stretch holds every row whose record is at most `reach` records from one of those asked for.
+        """
+        passages = []
+        stretches: dict[tuple[str, bool], list[int]] = {}
         with damage_is_a_fault():
             for rowid in rowids:
-                found = self._connection.execute(sql, (rowid,)).fetchone()
-                if found is None:
-                    raise apsw.CorruptError("a row of hits has no source")
-                documents.append(_document(rowid, *found))
-        return documents
+                kind, session, record = self._one("SELECT kind, session, record FROM sources WHERE rowid = ?", rowid)
+                if kind == "record":
+                    stretches.setdefault((session, rowid >= UNTRUSTED_FROM), []).append(record)
+                else:
+                    passages.append([_document(*self._one(f"{_DOCUMENTS} WHERE sources.rowid = ?", rowid))])
+            for (session, untrusted), records in stretches.items():
+                passages += [self._stretch(session, untrusted, *ends) for ends in _merged(sorted(records), reach)]
+        return passages
 
-    def neighbours(self, document: Document) -> list[int]:
-        """The rows near a record in its session and of its trust, itself among them, in the order of the session."""
+    def _stretch(self, session: str, untrusted: bool, first: int, last: int) -> list[Document]:
         sql = (
-            "SELECT rowid FROM sources WHERE kind = 'record' AND session = ? AND record BETWEEN ? AND ?"
-            " AND (rowid >= ?) = ? ORDER BY record, rowid"
+            f"{_DOCUMENTS} WHERE kind = 'record' AND session = ? AND record BETWEEN ? AND ?"
+            " AND (sources.rowid >= ?) = ? ORDER BY record, sources.rowid"
         )
-        first, last = document.row.record - _NEIGHBOUR_RECORDS, document.row.record + _NEIGHBOUR_RECORDS
-        values = (document.row.session, first, last, UNTRUSTED_FROM, int(document.row.label.untrusted))
-        with damage_is_a_fault():
-            return [rowid for (rowid,) in self._connection.execute(sql, values)]
+        values = (session, first, last, UNTRUSTED_FROM, int(untrusted))
+        return [_document(*columns) for columns in self._connection.execute(sql, values)]
+
+    def _one(self, sql: str, rowid: int) -> Any:
+        found = self._connection.execute(sql, (rowid,)).fetchone()
+        if found is None:
+            raise apsw.CorruptError("a row of hits has no source")
+        return found
 
     def _search(self, terms: list[str], order: str, limit: int, *, untrusted: bool) -> list[int]:
         """Row ids that FTS5 finds; those that it found until the deadline, if that passes."""
@@ -133,8 +140,19 @@ class Lookup:
         return time.monotonic() > self._until_s
 
 
-def _document(rowid: int, *columns: Any) -> Document:
-    kind, session, epoch, record, moment, role, class_, untrusted, author, file, text, terms = columns
+def _merged(records: list[int], reach: int) -> list[tuple[int, int]]:
+    """First and last record of the stretches that lie around sorted records, those that touch made one."""
+    ends: list[tuple[int, int]] = []
+    for record in records:
+        if ends and record - reach <= ends[-1][1]:
+            ends[-1] = (ends[-1][0], record + reach)
+        else:
+            ends.append((record - reach, record + reach))
+    return ends
+
+
+def _document(*columns: Any) -> Document:
+    rowid, kind, session, epoch, record, moment, role, class_, untrusted, author, file, text, terms = columns
     row = Row(
         kind=kind,
         session=session,

@@ -13,14 +13,16 @@ import msgspec
 from memoryd.index.fold import query_terms
 from memoryd.index.hits import Hit, RecallAnswer, UntrustedMode
 from memoryd.index.lookup import Document, Lookup
-from memoryd.index.rank import Question, own_score, question, score
+from memoryd.index.rank import AROUND, Question, evidence, question, score
 from memoryd.index.render import no_matches, render, tag
 from memoryd.index.snippet import snippet
 from proto.labels import PRIVATE, Label, join
 
-_CANDIDATES: Final = 48
-# How many records on either side count.
-_AROUND: Final = 2
+_CANDIDATES: Final = 32
+# Turns this near to a candidate are ranked with it.
+_BESIDE: Final = 2
+# A turn's calls and their results stand between it and the next, so a turn may be more than one record away.
+_REACH_RECORDS: Final = AROUND + 2 * _BESIDE
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -77,20 +79,13 @@ def order(scored: Scored) -> tuple[float, float, str, int, int]:
 
 
 def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int]) -> list[Scored]:
-    """Candidates of one trust in order, each scored with the turns around it."""
-    found = {document.rowid: document for document in lookup.documents(rowids)}
-    around = {
-        rowid: lookup.neighbours(found[rowid]) if found[rowid].row.kind == "record" else [rowid] for rowid in rowids
-    }
-    missing = {near for nears in around.values() for near in nears}.difference(found)
-    near_documents = {document.rowid: document for document in lookup.documents(sorted(missing))}
-    own = {rowid: own_score(asked, document) for rowid, document in (found | near_documents).items()}
+    """Candidates of one trust and the turns beside them, in order, each scored with what stands around it."""
     scored = []
-    for rowid, document in found.items():
-        nears = around[rowid]
-        at = nears.index(rowid)
-        distances = [
-            (place - at, own[near]) for place, near in enumerate(nears) if near != rowid and abs(place - at) <= _AROUND
-        ]
-        scored.append(Scored(document, score(asked, document, distances)))
+    wanted = set(rowids)
+    for passage in lookup.passages(rowids, _REACH_RECORDS):
+        turns = [evidence(asked, document) for document in passage]
+        for at, document in enumerate(passage):
+            beside = passage[max(0, at - _BESIDE) : at + _BESIDE + 1]
+            if any(other.rowid in wanted for other in beside) and (points := score(asked, document, at, turns)):
+                scored.append(Scored(document, points))
     return sorted(scored, key=order)
