@@ -1,0 +1,69 @@
+"""Typer's tree of commands: the only place that knows them all. Each module of `commands` registers its own."""
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from bxctl import contents, exits
+from bxctl.commands import approvals, box, chat, decisions, doctor, grants, init, memory, policy, sessions, state
+from bxctl.providers import HOW_TO_NAME
+
+# \b keeps the lines of a paragraph as they are.
+_NAMING = "\n\n".join(f"\b\n{paragraph}" for paragraph in HOW_TO_NAME.split("\n\n"))
+_EPILOGS = {"run": _NAMING, "up": _NAMING}
+
+
+def _finish(code: object, **_: object) -> None:
+    raise typer.Exit(code if isinstance(code, int) else exits.OK)
+
+
+def _home(home: Annotated[str | None, typer.Option(metavar="PATH", help="The box's home")] = None) -> None:
+    if home:
+        os.environ["BOXMAKER_HOME"] = home
+
+
+def build() -> typer.Typer:
+    """The tree."""
+    app = typer.Typer(
+        callback=_home,
+        result_callback=_finish,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help="The owner's client of a box.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    verbs: dict[str, Callable[..., int]] = {
+        "run": box.run,
+        "init": init.init,
+        "up": box.up,
+        "chat": chat.chat,
+        "sessions": sessions.sessions,
+        "reindex": memory.reindex,
+        "approvals": approvals.approvals,
+        "approve": approvals.approve,
+        "deny": approvals.deny,
+        "decisions": decisions.decisions,
+        "grants": grants.grants,
+        "reopen": sessions.reopen,
+        "usage": state.usage,
+        "destinations": state.destinations,
+        "verify": state.verify,
+        "doctor": doctor.doctor,
+    }
+    for name, verb in verbs.items():
+        app.command(name, short_help=contents.one_line(name), epilog=_EPILOGS.get(name))(verb)
+    for name, group in {"memory": memory.group, "policy": policy.group}.items():
+        app.add_typer(group, name=name, help=contents.one_line(name))
+    return app
+
+
+def run(argv: list[str]) -> int:
+    """Run a command line; the exit code."""
+    try:
+        build()(args=argv, prog_name="bxctl")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else exits.FAILED
+    return exits.OK

@@ -1,0 +1,130 @@
+"""The line that the owner types on: history, several lines by Alt-Enter, the session and its label below."""
+
+import os
+import sys
+from collections.abc import Callable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from bxctl.chat.screen import Screen
+from bxctl.places import Box
+from proto.role import durable
+
+
+def is_terminal() -> bool:
+    """Whether a person can be asked here."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Prompt:
+    """The owner's side of a conversation on a terminal."""
+
+    def __init__(self, box: Box, commands: tuple[str, ...] = ()) -> None:
+        self._commands = commands
+        self._history = _history(box)
+        self._line: PromptSession[str] | None = None
+        self._question: PromptSession[str] = PromptSession(key_bindings=_yes_or_no())
+        self._withdrawn = False
+        self._screen = Screen(self._allow, self._withdraw)
+
+    def screen(self) -> Screen:
+        """The screen that asks its questions here."""
+        return self._screen
+
+    async def read(self) -> str:
+        """What the owner typed.
+
+        Raises:
+            EOFError: ^D on an empty line.
+            KeyboardInterrupt: ^C.
+
+        """
+        if self._line is None:
+            slash = Condition(lambda: _first_word(self._line))
+            self._line = PromptSession(
+                history=self._history,
+                multiline=True,
+                key_bindings=_enter_sends(),
+                completer=WordCompleter(list(self._commands), sentence=True),
+                complete_while_typing=slash,
+                bottom_toolbar=self._toolbar,
+                prompt_continuation="  ",
+                enable_open_in_editor=False,
+            )
+        return await self._line.prompt_async([("bold", "› ")], handle_sigint=False)
+
+    def _toolbar(self) -> StyleAndTextTuples:
+        screen = self._screen
+        if screen.opened is None or screen.label is None:
+            return [("", " a new session begins with your first words · /help · ^D leaves")]
+        opened = screen.opened
+        return [("", f" {opened.session} · {opened.destination}/{opened.model} · "), ("bold", str(screen.label))]
+
+    async def _allow(self) -> bool | None:
+        try:
+            answer = await self._question.prompt_async(
+                [("bold", "allow it? [y/n] ")], handle_sigint=False, pre_run=self._leave_if_withdrawn
+            )
+        except (EOFError, KeyboardInterrupt):
+            return False
+        finally:
+            self._withdrawn = False
+        return {"y": True, "n": False}.get(answer)
+
+    def _withdraw(self) -> None:
+        self._withdrawn = True
+        if self._question.app.is_running:
+            self._leave_if_withdrawn()
+
+    def _leave_if_withdrawn(self) -> None:
+        if self._withdrawn:
+            self._question.app.exit(result="")
+
+
+def _history(box: Box) -> FileHistory:
+    durable.make_folder(box.own)
+    path = box.own / "history"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return FileHistory(str(path))
+
+
+def _first_word(line: "PromptSession[str] | None") -> bool:
+    return line is not None and line.default_buffer.text.startswith("/")
+
+
+def _enter_sends() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _yes_or_no() -> KeyBindings:
+    """One key answers."""
+    keys = KeyBindings()
+
+    def answer(letter: str) -> Callable[[KeyPressEvent], None]:
+        return lambda event: event.app.exit(result=letter)
+
+    for letter in "yn":
+        keys.add(letter)(answer(letter))
+        keys.add(letter.upper())(answer(letter))
+    for key in ("<any>", "enter"):
+        keys.add(key)(_nothing)
+    return keys
+
+
+def _nothing(event: KeyPressEvent) -> None:
+    """Any other key is no answer yet."""

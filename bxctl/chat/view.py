@@ -1,0 +1,108 @@
+"""What a turn's events are shown as: the interface of a view, and the two that need no terminal."""
+
+import json
+import sys
+from typing import Protocol
+
+import msgspec
+
+from bxctl.chat.words import Words
+from proto.escape import clip, escape, escape_lines
+from proto.labels import Label
+from proto.messages import loop
+
+EVENTS = (
+    loop.ChatOpened,
+    loop.ChatDelta,
+    loop.ChatTool,
+    loop.ChatApproval,
+    loop.ChatLabel,
+    loop.ChatDone,
+    loop.ChatFailed,
+)
+Event = (
+    loop.ChatOpened
+    | loop.ChatDelta
+    | loop.ChatTool
+    | loop.ChatApproval
+    | loop.ChatLabel
+    | loop.ChatDone
+    | loop.ChatFailed
+)
+ARGUMENT_CHARS = 120
+RESULT_CHARS = 160
+
+
+class View(Protocol):
+    """Shows the events of a turn."""
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+
+    async def approve(self, wanted: loop.ChatApproval) -> bool | None:
+        """The owner's answer to an approval, given in place; None when there is nobody to ask here."""
+
+    def withdraw(self) -> None:
+        """End a question of `approve` that was answered elsewhere, or has lapsed."""
+
+    def stopping(self) -> None:
+        """^C was pressed."""
+
+
+class JsonView:
+    """Each event as a line of JSON, in ASCII, with its kind."""
+
+    def show(self, event: Event) -> None:
+        """Print the event."""
+        print(json.dumps(msgspec.to_builtins(event)), flush=True)
+
+    async def approve(self, wanted: loop.ChatApproval) -> bool | None:
+        """Nobody: a script answers by `bxctl approve`."""
+        return None
+
+    def withdraw(self) -> None:
+        """Nothing was asked."""
+
+    def stopping(self) -> None:
+        """The last event will tell."""
+
+
+class PlainView:
+    """The answer alone on standard output; what happens meanwhile on standard error, if a person may be there."""
+
+    def __init__(self, *, notes: bool) -> None:
+        self._notes = notes
+
+    def show(self, event: Event) -> None:
+        """Print the answer when it is whole, and a note of what happens."""
+        match event:
+            case loop.ChatDone():
+                print(Words().safe(event.text), flush=True)
+            case loop.ChatTool(state="running"):
+                self._note(f"{event.tool} {clip(event.arguments, ARGUMENT_CHARS)}")
+            case loop.ChatTool():
+                self._note(f"{event.tool}: {event.state}: {clip(event.text, RESULT_CHARS)}")
+            case loop.ChatLabel():
+                self._note(f"the session is now {Label(class_=event.class_, untrusted=event.untrusted)}")
+            case _:
+                pass
+
+    async def approve(self, wanted: loop.ChatApproval) -> bool | None:
+        """Nobody: say which command answers."""
+        print(f"{approval_text(wanted)}\nallow it with: bxctl approve {wanted.approval}", file=sys.stderr, flush=True)
+        return None
+
+    def withdraw(self) -> None:
+        """Nothing was asked."""
+
+    def stopping(self) -> None:
+        """The last event will tell."""
+
+    def _note(self, text: str) -> None:
+        if self._notes:
+            print(text, file=sys.stderr, flush=True)
+
+
+def approval_text(wanted: loop.ChatApproval) -> str:
+    """What an approval asks, and until when."""
+    return f"a tool call waits for you (until {escape(wanted.expires)}):\n  {escape_lines(wanted.text)}"

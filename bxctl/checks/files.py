@@ -1,0 +1,106 @@
+"""What can be seen without a daemon: the machine, the home and its modes, the owner's files, where the model is."""
+
+import os
+import platform
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from bxctl import providers
+from bxctl.checks import Finding, Looked
+from bxctl.places import Box
+from proto.faults import Fault
+from proto.home import PATHS
+from proto.rules import FILE, Rules, load_rules
+from proto.sockets import SOCKETS
+
+_OLDEST_KERNEL: Final = (3, 15)
+_LONGEST_SOCKET_BYTES: Final = 107
+
+
+def machine() -> Looked:
+    """The kernel and the Python."""
+    release = platform.release()
+    saw = f"Linux {release}, Python {platform.python_version()}"
+    numbers = tuple(int(part) if part.isdigit() else 0 for part in release.split("-")[0].split(".")[:2])
+    if platform.system() == "Linux" and numbers >= _OLDEST_KERNEL:
+        return Looked("machine", saw)
+    what = f"{platform.system()} {release}: memory is written by renameat2, which Linux has since 3.15"
+    return Looked("machine", saw, (Finding("kernel", what, "uname -r", "memoryd-start-failed"),))
+
+
+def home(box: Box) -> Looked:
+    """The home: there, ours, for us alone, and not too deep for a socket."""
+    if not box.made:
+        what = f"there is no box at {box.home}"
+        return Looked("home", "missing", (Finding("home", what, "bxctl init", "home-missing"),))
+    findings = [*_longest_socket(box.home), *_modes(box.home)]
+    return Looked("home", str(box.home), tuple(findings))
+
+
+def settings(box: Box) -> Looked:
+    """The TOML files of config/ and grants/, and grants.toml."""
+    findings = []
+    paths = sorted([*(box.home / "config").glob("*.toml"), *(box.home / "grants").glob("*.toml")])
+    for path in paths:
+        name = str(path.relative_to(box.home))
+        runbook = "grants-invalid" if path.parent.name == "grants" else "config-invalid"
+        try:
+            providers.read_toml(path.read_text(encoding="utf-8"), name)
+        except (Fault, OSError, UnicodeDecodeError) as error:
+            findings.append(Finding(name, str(error), f"$EDITOR {path}", runbook))
+    try:
+        load_rules(box.home)
+    except Fault as fault:
+        findings.append(Finding(FILE, fault.message, f"$EDITOR {box.home / FILE}", "rules-invalid"))
+    return Looked("settings", f"{len(paths) + 1} files", tuple(findings))
+
+
+def model(box: Box, environ: Mapping[str, str]) -> tuple[Looked, str | None]:
+    """The model of new sessions, and the destination that serves it."""
+    try:
+        rules = load_rules(box.home)
+        choice = providers.model_of(box.home, environ)
+    except Fault as fault:
+        mend = f"$EDITOR {box.home / 'config' / 'loopd.toml'}"
+        return Looked("model", "unknown", (Finding("model", fault.message, mend, fault.runbook),)), None
+    return Looked("model", str(choice), tuple(_destination(box, choice, rules))), choice.destination
+
+
+def _destination(box: Box, choice: providers.Choice, rules: Rules) -> Iterator[Finding]:
+    if choice.destination not in rules.destinations:
+        what = f"new sessions want the destination {choice.destination}, which grants.toml has not"
+        yield Finding("model", what, f"$EDITOR {box.home / FILE}", "destination-unknown")
+
+
+def _longest_socket(place: Path) -> Iterator[Finding]:
+    longest = max((row.at(place) for row in SOCKETS), key=lambda path: len(os.fsencode(path)))
+    over = len(os.fsencode(longest)) - _LONGEST_SOCKET_BYTES
+    if over > 0:
+        what = f"the path is {over} bytes too long for the address of a socket"
+        yield Finding("home", what, f"mv {place} ~/box && export BOXMAKER_HOME=~/box", "socket-path-too-long")
+
+
+def _modes(place: Path) -> Iterator[Finding]:
+    """Files and folders of the table that others may read or write, or that are another user's."""
+    for path in [place, *(place / row.path.rstrip("/") for row in PATHS)]:
+        try:
+            state = path.lstat()
+        except OSError:
+            continue
+        name = "." if path == place else str(path.relative_to(place))
+        if state.st_uid not in (os.geteuid(), place.stat().st_uid):
+            mend = f"sudo chown -R {place.stat().st_uid} {path}"
+            yield Finding(name, f"belongs to the user {state.st_uid}", mend, "start-failed")
+        if state.st_mode & 0o077 and _is_guarded(path, place, state.st_mode):
+            yield Finding(name, f"mode {stat.S_IMODE(state.st_mode):o}: others can reach it", f"chmod go= {path}", None)
+
+
+def _is_guarded(path: Path, place: Path, mode: int) -> bool:
+    """Whether a mode matters: the home shuts everybody out of what is in it, but a key is kept shut by itself too."""
+    return (
+        path == place
+        or path.name == "credentials.env"
+        or bool(place.lstat().st_mode & 0o077 and not stat.S_ISLNK(mode))
+    )

@@ -1,0 +1,50 @@
+"""The entry of bxctl: what must start at once is answered here, all else by typer.
+
+A fault becomes a sentence on standard error and an exit code here and nowhere else.
+"""
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run the command line; the exit code."""
+    argv = sys.argv[1:]
+    if argv in ([], ["--help"], ["-h"], ["help"]) and "_BXCTL_COMPLETE" not in os.environ:
+        from bxctl import contents
+
+        sys.stdout.write(contents.page())
+        return 0
+    from bxctl import exits
+    from proto.faults import Fault
+
+    try:
+        return _dispatch(argv)
+    except Fault as fault:
+        from bxctl import render
+
+        render.problem(str(fault))
+        return exits.of_fault(fault.code)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough of it; nothing may be flushed into the closed pipe at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+
+
+def _dispatch(argv: list[str]) -> int:
+    if "_BXCTL_COMPLETE" not in os.environ:
+        from bxctl import quick
+
+        code = quick.run(argv)
+        if code is not None:
+            sys.stdout.flush()
+            return code
+    from bxctl import app
+
+    return app.run(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

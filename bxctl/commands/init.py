@@ -1,0 +1,91 @@
+"""`bxctl init`: a home with the owner's files in it. Nothing that is there already is written over."""
+
+import getpass
+import os
+from typing import Annotated, NamedTuple
+
+import msgspec
+import typer
+
+from bxctl import exits, render
+from bxctl.options import Home, Json
+from bxctl.places import Box, find
+from bxctl.starter import starters
+from proto.faults import Fault
+from proto.ids import DomainId
+from proto.role import durable
+
+FOLDERS = ("config", "grants", "policy", "state/bxctl")
+
+
+class Made(NamedTuple):
+    """What init did: the paths that it made, with what each is for, and those that were there."""
+
+    made: list[tuple[str, str]]
+    kept: list[str]
+
+
+def init(
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose box it is [default: your login name]")
+    ] = None,
+    domain: Annotated[str, typer.Option(metavar="ID", help="The domain of new sessions")] = "dom-me",
+    home: Home = None,
+    json: Json = False,
+) -> int:
+    """Make a home: starter configuration, grants, policy folder. Nothing that is there is written over.
+
+    Example: bxctl init --owner "Ada Lovelace" --domain dom-me
+    """
+    box = find(home)
+    done = make(box, owner or login_name(), domain)
+    if json:
+        render.as_json({"home": str(box.home), "made": [path for path, _ in done.made], "kept": done.kept})
+        return exits.OK
+    tell(box, done)
+    print("\nstart it with: bxctl run")
+    return exits.OK
+
+
+def make(box: Box, owner: str, domain: str) -> Made:
+    """Make what is missing in a home.
+
+    Raises:
+        Fault: `config-invalid`: the domain is none; `start-failed`: a file cannot be made.
+
+    """
+    try:
+        msgspec.convert(domain, DomainId)
+    except msgspec.ValidationError:
+        raise Fault("config-invalid", f"{domain}: a domain is dom- and lower-case letters, digits, hyphens") from None
+    result = Made([], [])
+    try:
+        durable.make_folder(box.home)
+        for folder in FOLDERS:
+            durable.make_folder(box.home / folder)
+        for path, text, about in starters(owner, domain):
+            if os.path.lexists(box.home / path):
+                result.kept.append(path)
+            else:
+                durable.replace(box.home / path, text.encode())
+                result.made.append((path, about))
+    except OSError as error:
+        raise Fault("start-failed", f"{error.filename or box.home}: {error.strerror}") from None
+    return result
+
+
+def tell(box: Box, done: Made) -> None:
+    """Say what was made and what was left as it was."""
+    render.line(f"home: {box.home}")
+    for path, about in done.made:
+        render.line(f"  made {path:<24} {about}")
+    for path in done.kept:
+        render.line(f"  kept {path:<24} it was there")
+
+
+def login_name() -> str:
+    """The name of the user who runs this, or `owner` where there is none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "owner"

@@ -1,0 +1,111 @@
+"""`bxctl usage`, `destinations`, `verify`."""
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from bxctl import exits, render
+from bxctl.options import AdminSocket, Home, Json, MemorySocket
+from bxctl.places import find
+from proto.messages.egress import Destinations, DestinationsReply, Usage, UsageReply, UsageRow
+from proto.messages.wire import JournalState, Verify, VerifyReply
+from proto.role.clock import now, parse, stamp
+
+_SPAN = re.compile(r"(?P<count>[0-9]{1,5})(?P<unit>[hd])")
+
+
+def usage(
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="24h, 7d, 2026-09-24 or RFC 3339")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's")] = None,
+    home: Home = None,
+    json: Json = False,
+) -> int:
+    """List calls and tokens by destination, model and status, the most used first.
+
+    Example: bxctl usage --since 7d
+    """
+    asked = Usage(since=None if since is None else _time(since), session=session)
+    reply: UsageReply = find(home).ask("owner-egress", asked, UsageReply)
+    if json:
+        render.as_json(reply)
+        return exits.OK
+    headers = ("destination", "model", "status", "calls", "tokens in", "tokens out", "from cache")
+    render.table(headers, map(_usage_row, reply.rows), empty="no model was called")
+    return exits.OK
+
+
+def destinations(home: Home = None, json: Json = False) -> int:
+    """List where bytes may go, up to which label, and whether each has its key.
+
+    Example: bxctl destinations
+    """
+    reply: DestinationsReply = find(home).ask("owner-egress", Destinations(), DestinationsReply)
+    if json:
+        render.as_json(reply)
+    else:
+        headers = ("destination", "address", "api", "up to", "key", "ready")
+        rows = (
+            (one.destination, one.base_url, one.api, one.ceiling, one.credential, "yes" if one.ready else "no key")
+            for one in reply.destinations
+        )
+        render.table(headers, rows, empty="grants.toml names no destination")
+    if reply.problem is None:
+        return exits.OK
+    render.problem(f"{reply.problem} (runbook: rules-invalid)")
+    return exits.PROBLEMS
+
+
+def verify(
+    home: Home = None,
+    memory_socket: MemorySocket = None,
+    admin_socket: AdminSocket = None,
+    json: Json = False,
+) -> int:
+    """Check the chains of every journal of memoryd and brokerd; exits 4 when one is broken.
+
+    Example: bxctl verify
+    """
+    box = find(home, memory_socket, admin_socket)
+    found: dict[str, VerifyReply] = {
+        daemon: box.ask(row, Verify(), VerifyReply, timeout_s=600.0)
+        for daemon, row in (("memoryd", "owner-memory"), ("brokerd", "owner-broker"))
+    }
+    bad = [one for reply in found.values() for one in reply.journals if one.first_bad is not None]
+    code = exits.PROBLEMS if bad else exits.OK
+    if json:
+        render.as_json(found)
+        return code
+    rows = (_journal_row(daemon, one) for daemon, reply in found.items() for one in reply.journals)
+    render.table(("kept by", "journal", "lines", "chain", "head"), rows, empty="no journal has a line yet")
+    for one in bad:
+        render.problem(f"{one.path}: the chain is broken at line {one.first_bad} (runbook: journal-damaged)")
+    return code
+
+
+def _usage_row(row: UsageRow) -> tuple[str | None, ...]:
+    tokens = (row.input_tokens, row.output_tokens, row.cache_read_tokens)
+    return (
+        row.destination,
+        row.model,
+        str(row.status),
+        f"{row.calls:,}",
+        *(None if count is None else f"{count:,}" for count in tokens),
+    )
+
+
+def _journal_row(daemon: str, one: JournalState) -> tuple[str, ...]:
+    chain = "holds" if one.first_bad is None else f"broken at line {one.first_bad}"
+    return daemon, one.path, f"{one.lines:,}", chain, one.head
+
+
+def _time(text: str) -> str:
+    """RFC 3339 in UTC of a time, a day, or a span before now."""
+    if span := _SPAN.fullmatch(text):
+        hours = int(span["count"]) * (24 if span["unit"] == "d" else 1)
+        return stamp(now() - timedelta(hours=hours))
+    try:
+        return stamp(parse(text if "T" in text or " " in text else f"{text}T00:00:00+00:00"))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: neither a span such as 7d nor a time ({error})") from None

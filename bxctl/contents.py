@@ -1,0 +1,95 @@
+"""What there is: every command with its one line, and the page of `bxctl --help`.
+
+The page is made from this table without typer, which takes longer to load than the page takes to read.
+"""
+
+from typing import Final, NamedTuple
+
+from bxctl import exits
+
+
+class Group(NamedTuple):
+    """Commands that belong together, by name with their one line."""
+
+    title: str
+    commands: dict[str, str]
+
+
+GROUPS: Final = (
+    Group(
+        "begin",
+        {
+            "run": "set the box up if need be, start it, and chat; or answer one question and end",
+            "init": "make a home: starter configuration, grants, policy folder",
+            "up": "start the daemons, show one log, restart what dies, stop all on ^C",
+        },
+    ),
+    Group(
+        "talk",
+        {
+            "chat": "talk with the box that is up",
+            "sessions": "list the sessions, or show the log of one",
+        },
+    ),
+    Group(
+        "memory",
+        {
+            "memory": "log, undo, show; with review on: pending, accept, reject",
+            "reindex": "build the index anew from the logs and notes",
+        },
+    ),
+    Group(
+        "decisions",
+        {
+            "approvals": "the tool calls that wait for you",
+            "approve": "allow a waiting call",
+            "deny": "refuse a waiting call",
+            "decisions": "what was decided last, and why",
+            "grants": "the tool grants in force",
+            "policy": "show the policy, or ask it about a made-up call",
+            "reopen": "reopen a session whose label was lost, as secret and untrusted",
+        },
+    ),
+    Group(
+        "state",
+        {
+            "usage": "calls and tokens, by destination and model",
+            "destinations": "where bytes may go, and whether each has its key",
+            "verify": "check the chains of every journal",
+            "doctor": "find what is wrong, and the command that mends each",
+        },
+    ),
+)
+
+
+def one_line(command: str) -> str:
+    """The line of a command.
+
+    Raises:
+        KeyError: there is no such command.
+
+    """
+    return next(group.commands[command] for group in GROUPS if command in group.commands)
+
+
+def page() -> str:
+    """The page of `bxctl --help`."""
+    lines = ["usage: bxctl [--home PATH] COMMAND …", "", "The owner's client of a box.", ""]
+    for group in GROUPS:
+        lines.append(f"{group.title}:")
+        lines += [f"  {name:<13} {about}" for name, about in group.commands.items()]
+        lines.append("")
+    lines += [
+        "options:",
+        "  --home PATH          the box's home (default: $BOXMAKER_HOME, then ~/.local/share/boxmaker)",
+        "  --install-completion completion for your shell",
+        "",
+        "examples:",
+        '  bxctl run "remember that the launch moved to Thursday"',
+        "  bxctl memory log",
+        "  bxctl chat --help",
+        "",
+        "exit codes:",
+        *(f"  {code:<4} {meaning}" for code, meaning in exits.MEANINGS.items()),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,78 @@
+"""`bxctl run`: everything with one command. A home if there is none, the box up behind the chat, all ended with it."""
+
+import signal
+import subprocess
+import sys
+import time
+
+from bxctl import eventloop, exits, providers, render
+from bxctl.chat import once, talk
+from bxctl.commands.init import login_name, make, tell
+from bxctl.places import Box
+from bxctl.supervise.lock import is_held
+from bxctl.supervise.plan import MODEL, Plan
+from bxctl.supervise.up import started
+from proto.faults import Fault
+
+_ROW = "owner-loop"
+_OTHER_START_SECONDS = 60.0
+
+
+def run(box: Box, question: str | None) -> int:
+    """Chat, or answer one question; the exit code."""
+    if not box.made:
+        done = make(box, login_name(), "dom-me")
+        if question is None:
+            tell(box, done)
+    if _up_already(box):
+        return once.ask(box, question) if question is not None else talk.talk(box)
+    return eventloop.run(_run, box, question)
+
+
+async def _run(box: Box, question: str | None) -> int:
+    code = exits.INTERRUPTED
+    async with eventloop.until(signal.SIGTERM, signal.SIGHUP):
+        if question is None:
+            print("starting the box …", flush=True)
+        async with started(box, to_terminal=False) as (_, made):
+            if question is not None:
+                code = await once.asked(box, question)
+            else:
+                introduce(box, made)
+                code = await talk.talking(box)
+                print("stopping the box …", flush=True)
+    return code
+
+
+def introduce(box: Box, made: Plan) -> None:
+    """Say what answers, and how to have another model."""
+    if any(program.name == MODEL for program in made.programs):
+        render.line(f"{_described()}\n".rstrip())
+        print(f"\n{providers.HOW_TO_NAME}\n")
+    else:
+        render.line(f"model: {made.model}")
+    render.line(f"log: {box.own / 'up.log'}")
+
+
+def _described() -> str:
+    """What the embedded model says that it is."""
+    command = (sys.executable, "-m", "boxmaker_model", "--describe")
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return said.stdout.strip() or "the embedded model"
+
+
+def _up_already(box: Box) -> bool:
+    """Whether a box is up on this home; one that is just starting is waited for.
+
+    Raises:
+        Fault: `box-is-up`: another process holds the home, but its loopd does not answer.
+
+    """
+    deadline = time.monotonic() + _OTHER_START_SECONDS
+    while not box.answers(_ROW):
+        if not is_held(box.own):
+            return False
+        if time.monotonic() > deadline:
+            raise Fault("box-is-up", f"a box is up on {box.home}, but loopd does not answer; see {box.own / 'up.log'}")
+        time.sleep(0.1)
+    return True

@@ -1,0 +1,65 @@
+"""`bxctl up`: the box in the foreground of a terminal, or under a supervisor of its own."""
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from bxctl import eventloop, exits, render
+from bxctl.places import Box
+from bxctl.supervise.lock import only_one
+from bxctl.supervise.log import Log
+from bxctl.supervise.plan import Plan, plan
+from bxctl.supervise.processes import Processes, running
+from proto.faults import Fault
+from proto.role import ready
+
+_ROWS = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
+
+
+def up(box: Box, *, quiet: bool) -> int:
+    """Run the box until SIGINT, SIGTERM or SIGHUP; the exit code."""
+    return eventloop.run(_up, box, quiet)
+
+
+async def _up(box: Box, quiet: bool) -> int:
+    async with (
+        eventloop.until(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        started(box, to_terminal=not quiet) as (processes, made),
+    ):
+        if not quiet:
+            render.line(f"the box is up: {', '.join(processes.pids)}; model {made.model}")
+            render.line(f"home {box.home}; talk with it: bxctl chat; ^C stops it")
+            sys.stdout.flush()
+        ready.notify("READY=1")
+        await anyio.sleep_forever()
+    ready.notify("STOPPING=1")
+    return exits.OK
+
+
+@asynccontextmanager
+async def started(box: Box, *, to_terminal: bool) -> AsyncIterator[tuple[Processes, Plan]]:
+    """The daemons of a home, up for as long as the block lasts.
+
+    Raises:
+        Fault: `home-missing`, `box-is-up`, `start-failed`, and what `plan` raises.
+
+    """
+    if not box.made:
+        raise Fault("home-missing", f"there is no box at {box.home}; make one with: bxctl init")
+    with only_one(box.home, box.own):
+        for row in _ROWS:
+            if box.answers(row):
+                raise Fault("box-is-up", f"a daemon answers already at {box.socket(row)}; stop it first")
+        made = plan(box.home, os.environ)
+        log = Log(box.own / "up.log", sys.stderr if to_terminal else None, colours=render.coloured(sys.stderr))
+        try:
+            log.own(f"starting {', '.join(program.name for program in made.programs)} in {box.home}")
+            async with running(made, log) as processes:
+                yield processes, made
+            log.own("stopped")
+        finally:
+            log.close()
