@@ -1,0 +1,134 @@
+"""A decision: facts, the policy's verdict on them, and what Python does not let any policy allow.
+
+Every fault on the way is a denial (layout, law 7): this module raises nothing.
+"""
+
+import json
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from brokerd import facts
+from brokerd.facts import Facts, Question
+from brokerd.grants.grant import Grant
+from brokerd.grants.shelf import GrantSet, Shelf
+from brokerd.policy.inforce import Policy
+from brokerd.policy.verdict import INVALID, Verdict
+from brokerd.sessions import Session
+from brokerd.watch import Watched
+from proto.escape import clip
+from proto.faults import Fault
+from proto.labels import Label
+from proto.messages.broker import EgressAsk
+from proto.reasons import REASONS
+from proto.role.clock import Clock
+from proto.role.config import parse
+from proto.rules import FILE, Rules
+
+_TOLD_FIRST: Final = (
+    "session-not-open",
+    "grants-invalid",
+    "rules-invalid",
+    "policy-invalid",
+    "tool-unknown",
+    "runtime-absent",
+    "arguments",
+    "no-grant",
+    "grant-denies",
+    "scheme",
+    "host",
+    "path",
+    "pattern",
+    "taint",
+    "destination",
+    "ceiling",
+)
+"""Of several reasons the session is told one: the first of these, or else the first by name."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided, under which label, grant and policy. `detail` says what is wrong with the arguments."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    reasons: tuple[str, ...]
+    label: Label
+    policy: str
+    grant: Grant | None = None
+    facts: Facts | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What the session is told of a denial."""
+        told = next((reason for reason in _TOLD_FIRST if reason in self.reasons), self.reasons[0])
+        if told == "arguments" and self.facts and self.facts.problem:
+            return f"{REASONS[told]}: {clip(self.facts.problem, 300)}"
+        return REASONS[told]
+
+
+class Decider:
+    """Decides tool calls."""
+
+    def __init__(self, shelf: Shelf, policy: Policy, clock: Clock) -> None:
+        self.shelf = shelf
+        self.policy = policy
+        self._clock = clock
+
+    async def decide(self, question: Question) -> Decision:
+        """The decision on a call, under the grants and the policy as they are now."""
+        grants = self.shelf.now()
+        found = facts.of_tool(question, grants, self._clock())
+        answer = await self.policy.ask(facts.TOOL, term_of(found.term))
+        verdict = _kept_safe(answer.verdict, found, grants, question)
+        return Decision(
+            verdict=verdict.verdict,
+            reasons=verdict.reasons,
+            label=question.label,
+            policy=answer.policy,
+            grant=found.grant,
+            facts=found,
+        )
+
+
+class EgressDecider:
+    """Decides whether bytes may leave: its own policy worker, no session's lock, no daemon called."""
+
+    def __init__(self, home: Path, policy: Policy, clock: Clock) -> None:
+        self._home = home
+        self._watched = Watched(home / FILE, None)
+        self._policy = policy
+        self._clock = clock
+
+    async def decide(self, ask: EgressAsk, session: Session | None, label: Label) -> Decision:
+        """The decision under the ceilings as grants.toml has them now."""
+        rules = self._rules()
+        term = facts.of_egress(ask, session, label, rules, self._clock())
+        answer = await self._policy.ask(facts.EGRESS, term_of(term))
+        verdict = answer.verdict
+        if verdict.verdict != "deny" and (verdict.verdict == "ask" or rules is None or not (session and session.open)):
+            verdict = INVALID
+        return Decision(verdict=verdict.verdict, reasons=verdict.reasons, label=label, policy=answer.policy)
+
+    def _rules(self) -> Rules | None:
+        content = self._watched.read().get(FILE, b"")
+        if isinstance(content, OSError):
+            return None
+        try:
+            return parse(content.decode(), FILE, Rules)
+        except (Fault, UnicodeDecodeError):
+            return None
+
+
+def term_of(value: dict[str, object]) -> str:
+    """An input as the JSON text that the engine takes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _kept_safe(verdict: Verdict, found: Facts, grants: GrantSet, question: Question) -> Verdict:
+    """What no policy may allow: a call without an open session, a grant that is valid, and arguments of its shape."""
+    if verdict.verdict == "deny":
+        return verdict
+    session_open = question.session is not None and question.session.open
+    if not session_open or grants.problems or found.grant is None or found.problem is not None:
+        return INVALID
+    return verdict

@@ -1,0 +1,134 @@
+"""What the policy is told: facts as booleans and integers, computed here, and never by Rego.
+
+The arguments of a call are there too, for a root's own rules; the built-in policy does not look at them.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from brokerd.grants.fit import Fit, Subject, subject_of
+from brokerd.grants.grant import Grant
+from brokerd.grants.shelf import GrantSet, choose
+from brokerd.sessions import REOPENED, Session
+from proto.labels import Label
+from proto.messages.broker import EgressAsk
+from proto.rules import Rules
+from proto.tools import TOOLS, parse_arguments
+
+TOOL: Final = "boxmaker/tool/decision"
+EGRESS: Final = "boxmaker/egress/decision"
+_RUNTIMES: Final = ("memoryd", "egressd")
+"""The runtimes that there are; launcherd's tools have none yet."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to decide on. `approved` says that the owner allowed exactly this, under this label."""
+
+    session: Session | None
+    label: Label
+    tool: str
+    arguments: dict[str, Any]
+    approved: bool = False
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The policy's input, the grant that it is about, and what is wrong with the arguments, if anything."""
+
+    term: dict[str, Any]
+    grant: Grant | None
+    subject: Subject
+    problem: str | None
+
+
+def strictest() -> Label:
+    """The label of a session that nobody knows."""
+    return REOPENED
+
+
+def of_tool(question: Question, grants: GrantSet, now: datetime) -> Facts:
+    """The input for a tool call."""
+    subject, problem = _subject(question)
+    known = question.tool in TOOLS
+    chosen = choose(grants.matching(question.tool), subject, question.label) if not grants.problems else None
+    fit = chosen.fit if chosen else Fit()
+    term = {
+        "decision": "tool",
+        "tool": question.tool,
+        "arguments": question.arguments,
+        "approved": question.approved,
+        "session": _session(question.session, question.label),
+        "grant": _grant(chosen.grant) if chosen else None,
+        "facts": {
+            "grants_valid": not grants.problems,
+            "tool_known": known,
+            "arguments_valid": known and problem is None,
+            "runtime_present": known and TOOLS[question.tool].runtime in _RUNTIMES,
+            "scheme": fit.scheme,
+            "host": fit.host,
+            "host_exact": fit.host_exact,
+            "path": fit.path,
+            "pattern": fit.pattern,
+            "reaches_host": subject.url is not None,
+        },
+        "host": subject.url.host if subject.url else "",
+        "now": _now(now),
+    }
+    return Facts(term, chosen.grant if chosen else None, subject, problem)
+
+
+def of_egress(
+    ask: EgressAsk, session: Session | None, label: Label, rules: Rules | None, now: datetime
+) -> dict[str, Any]:
+    """The input for bytes that would leave; `rules` is None when grants.toml cannot be read."""
+    destination = rules.destinations.get(ask.destination) if rules else None
+    return {
+        "decision": "egress",
+        "destination": ask.destination,
+        "method": ask.method,
+        "path": ask.path,
+        "session": _session(session, label),
+        "facts": {
+            "rules_valid": rules is not None,
+            "destination_known": destination is not None,
+            "ceiling_rank": destination.ceiling.rank if destination else -1,
+        },
+        "now": _now(now),
+    }
+
+
+def _subject(question: Question) -> tuple[Subject, str | None]:
+    try:
+        return subject_of(parse_arguments(question.tool, question.arguments)), None
+    except KeyError:
+        return Subject(), "there is no such tool"
+    except ValueError as error:
+        return Subject(), str(error)
+
+
+def _session(session: Session | None, label: Label) -> dict[str, Any]:
+    return {
+        "open": session is not None and session.open,
+        "kind": session.session_kind if session else "",
+        "principal": session.principal if session else "",
+        "principal_class_rank": session.principal_class.rank if session else 0,
+        "domain": session.domain if session else "",
+        "destination": session.destination if session else "",
+        "class_rank": label.class_.rank,
+        "untrusted": label.untrusted,
+    }
+
+
+def _grant(grant: Grant) -> dict[str, Any]:
+    return {
+        "built_in": grant.built_in,
+        "mode": grant.says.mode,
+        "max_taint_rank": grant.says.max_taint.rank,
+        "result_class_rank": grant.says.result_class.rank,
+        "result_untrusted": grant.says.untrusted,
+    }
+
+
+def _now(now: datetime) -> dict[str, int]:
+    return {"unix_s": int(now.timestamp()), "hour_utc": now.hour, "minute": now.minute, "weekday": now.isoweekday()}

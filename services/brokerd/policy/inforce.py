@@ -1,0 +1,143 @@
+"""The policy in force: the last that loaded, noticed anew when the root's modules change, asked one question at a time.
+
+A root whose modules do not load at the first try denies everything; after a good load the last good policy stays
+(contract, "Policy"). Each listener that decides has one of these, with a worker of its own.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+
+from brokerd.policy import modules, verdict
+from brokerd.policy.modules import Module, ModulesError
+from brokerd.policy.process import LoadRefused, Worker, WorkerLost
+from brokerd.policy.verdict import Verdict
+from brokerd.watch import Watched
+from proto.messages.broker import PolicyModule, PolicyShowReply
+from proto.role.log import logger
+
+_TRY_AGAIN_SECONDS: Final = 10.0
+NO_POLICY: Final = "none"
+"""What stands for the digest where there is no policy."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A verdict, and the digest of the policy that gave it."""
+
+    verdict: Verdict
+    policy: str
+
+
+class Policy:
+    """The policy in force and its worker."""
+
+    def __init__(self, home: Path, timeout_s: float, trials: Mapping[str, str]) -> None:
+        """`trials` holds for each entry point an input that any working policy answers."""
+        self._watched = Watched(home / "policy", ".rego")
+        self._timeout_s = timeout_s
+        self._trials = dict(trials)
+        self._lock = anyio.Lock()
+        self._worker: Worker | None = None
+        self._good: tuple[Module, ...] | None = None
+        self._tried: tuple[Module, ...] | None = None
+        self._try_again = math.inf
+        self._problem: str | None = None
+
+    async def ask(self, entrypoint: str, term: str) -> Answer:
+        """What the policy says to an input (a JSON text); whatever goes wrong is a denial."""
+        async with self._lock:
+            await self._refresh()
+            if self._good is None:
+                return Answer(verdict.INVALID, NO_POLICY)
+            policy = modules.digest_of(self._good)
+            try:
+                worker = await self._running(self._good)
+                answer = await worker.ask(entrypoint, term, self._timeout_s)
+            except (WorkerLost, LoadRefused) as error:
+                self._worker = None
+                logger().error("policy-worker-lost", reason=str(error))
+                return Answer(verdict.INVALID, policy)
+            except BaseException:
+                self._worker = None
+                raise
+            return Answer(verdict.read(answer), policy)
+
+    async def show(self) -> PolicyShowReply:
+        """The modules in force, those left out, and the problem that denies everything, if there is one."""
+        async with self._lock:
+            await self._refresh()
+            shown = [*(self._good or modules.built_in())]
+            if self._problem is not None and self._tried is not None:
+                note = self._problem if self._good is None else f"{self._problem}; the last good policy stays"
+                shown = [module for module in shown if module.origin == "built-in"]
+                shown += [msgspec.structs.replace(module, problem=module.problem or note) for module in self._tried]
+            rows = [
+                PolicyModule(name=module.name, origin=module.origin, text=module.text, problem=module.problem)
+                for module in shown
+            ]
+            return PolicyShowReply(modules=rows, problem=self._problem if self._good is None else None)
+
+    async def load(self) -> str | None:
+        """Load now rather than at the first question; the problem, if there is one."""
+        async with self._lock:
+            await self._refresh()
+            return self._problem
+
+    async def close(self) -> None:
+        """End the worker."""
+        if self._worker is not None:
+            await self._worker.end()
+            self._worker = None
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The worker's process id, when there is one."""
+        return self._worker.pid if self._worker else None
+
+    async def _refresh(self) -> None:
+        root = modules.root_modules(self._watched.read())
+        if root == self._tried and time.monotonic() < self._try_again:
+            return
+        self._tried, self._try_again = root, math.inf
+        try:
+            composed = modules.compose(root)
+            worker = await self._started(composed)
+        except (ModulesError, LoadRefused) as error:
+            self._problem = str(error)
+        except WorkerLost as error:
+            self._problem = f"the policy cannot be loaded: {error}"
+            self._try_again = time.monotonic() + _TRY_AGAIN_SECONDS
+        except BaseException:
+            self._tried = None
+            raise
+        else:
+            await self.close()
+            self._worker, self._good, self._problem = worker, composed, None
+            logger().info("policy-loaded", policy=modules.digest_of(composed), modules=len(composed))
+            return
+        logger().error("policy-invalid", reason=self._problem, last_good_stays=self._good is not None)
+
+    async def _running(self, good: tuple[Module, ...]) -> Worker:
+        if self._worker is None:
+            self._worker = await self._started(good)
+        return self._worker
+
+    async def _started(self, composed: tuple[Module, ...]) -> Worker:
+        """A worker that has loaded modules and answers each trial.
+
+        Raises:
+            LoadRefused: it does not load or does not answer.
+            WorkerLost: it ended.
+
+        """
+        worker = await Worker.start(modules.in_force(composed))
+        for entrypoint, term in self._trials.items():
+            if verdict.read(await worker.ask(entrypoint, term, self._timeout_s)) == verdict.INVALID:
+                await worker.end()
+                raise LoadRefused(f"data.{entrypoint.replace('/', '.')} is not an answer: see the built-in policy")
+        return worker

@@ -1,0 +1,61 @@
+"""The worker: a small process that holds one loaded policy and answers over a socket pair, until that closes.
+
+`python -I -m brokerd.policy.worker FD`. The first message loads (`{"modules": [[name, text]]}`), each later one asks
+(`{"ask": n, "entrypoint": …, "term": JSON text}`). brokerd ends it by SIGKILL when an answer takes too long.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Final
+
+from brokerd.policy import pipe
+from brokerd.policy.engine import Engine, EngineError, InputError
+
+_PR_SET_PDEATHSIG: Final = 1
+_MOST_MEMORY_BYTES: Final = 2 << 30
+
+
+def main(handle: int) -> int:
+    """Serve the socket pair's end; the exit code."""
+    _confine()
+    with socket.socket(fileno=handle) as connection:
+        request = pipe.receive(connection)
+        if request is None:
+            return 0
+        try:
+            engine = Engine([(name, text) for name, text in request["modules"]])
+        except EngineError as error:
+            connection.sendall(pipe.pack({"problem": str(error)}))
+            return 0
+        connection.sendall(pipe.pack({"problem": None}))
+        return _serve(connection, engine)
+
+
+def _serve(connection: socket.socket, engine: Engine) -> int:
+    while request := pipe.receive(connection):
+        try:
+            answer = engine.ask(request["entrypoint"], request["term"])
+        except InputError:
+            return 1
+        connection.sendall(pipe.pack({"ask": request["ask"], "answer": answer}))
+    return 0
+
+
+def _confine() -> None:
+    """End with brokerd, also from inside a pattern that never ends; take no memory without end; leave no core file."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The engine prints what it thinks of a module; brokerd's standard output is not its place.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
