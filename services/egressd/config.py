@@ -1,0 +1,81 @@
+"""The settings of egressd: `egressd serve --config PATH`."""
+
+from typing import Annotated
+
+import msgspec
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Paths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where things lie."""
+
+    home: str | None = None
+    """The box's home; `--home` comes before it, `$BOXMAKER_HOME` and /var/lib/boxmaker after it."""
+
+
+class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The sockets, where they are not at their place under the home."""
+
+    loop: str | None = None
+    """Served: loopd's HTTP; `run/loop-egress/egress.sock`."""
+    broker: str | None = None
+    """Served: fetches and labels from brokerd; `run/broker-egress/egress.sock`."""
+    admin: str | None = None
+    """Served: the owner's questions; `run/owner-egress/admin.sock`."""
+    decisions: str | None = None
+    """Asked: brokerd's decisions; `run/egress-broker/broker.sock`."""
+
+
+class Relay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of a relayed call."""
+
+    head_s: Seconds = 10.0
+    """How long a client may take to send the head of its request."""
+    body_s: Seconds = 60.0
+    """How long a client may take to send the body."""
+    body_bytes: Count = 32 << 20
+    """The largest body of a request; over 1 MiB it is spooled to an unlinked file."""
+    connect_s: Seconds = 15.0
+    """How long a connection to a destination may take, its name and TLS included."""
+    ask_s: Seconds = 10.0
+    """How long brokerd may take to decide; after that the call is refused."""
+    answer_s: Seconds = 600.0
+    """How long a destination may take before its answer begins."""
+    idle_s: Seconds = 300.0
+    """How long an answer may pause."""
+    stall_s: Seconds = 60.0
+    """How long a client may take no bytes before it counts as gone."""
+    drain_s: Seconds = 60.0
+    """How long an answer is read on for its usage after the client has gone."""
+    drain_bytes: Count = 16 << 20
+    """How much of an answer is read on for its usage after the client has gone."""
+
+
+class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of one hop of a fetch."""
+
+    total_s: Seconds = 20.0
+    """How long the whole hop may take."""
+    body_bytes: Count = 2 << 20
+    """The largest answer, as it comes and decompressed."""
+    text_bytes: Annotated[int, msgspec.Meta(ge=1, le=800_000)] = 200_000
+    """The longest text that is handed out; what is longer is cut and marked so."""
+
+
+class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whom to believe."""
+
+    ca_file: str | None = None
+    """Certificates (PEM) of authorities that are believed beside the system's, such as a company's own."""
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of egressd.toml."""
+
+    paths: Paths = Paths()
+    sockets: Sockets = Sockets()
+    relay: Relay = Relay()
+    fetch: Fetch = Fetch()
+    tls: Tls = Tls()

@@ -1,0 +1,62 @@
+"""run/loop-egress/egress.sock: HTTP/1.1, one request a connection, `/<destination>/…` with `X-Boxmaker-Session`."""
+
+import socket
+from pathlib import Path
+
+import anyio.abc
+
+from egressd.calls import Calls
+from egressd.config import Relay
+from egressd.wire.door import Client, Gone
+from egressd.wire.heads import asked
+from egressd.wire.refusal import refusal
+from proto.faults import Fault
+from proto.role.log import logger
+from proto.role.serve import MOST_CONNECTIONS, check_peer
+
+
+class LoopDesk:
+    """Answers loopd."""
+
+    def __init__(self, row: str, calls: Calls, limits: Relay, spool_folder: Path) -> None:
+        self._row = row
+        self._calls = calls
+        self._limits = limits
+        self._folder = spool_folder
+        self._open = 0
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Accept until cancelled."""
+        async with await anyio.abc.SocketListener.from_socket(listening) as listener:
+            await listener.serve(self._connection)
+
+    async def _connection(self, stream: anyio.abc.SocketStream) -> None:
+        self._open += 1
+        try:
+            async with stream:
+                await self._answer(stream)
+        finally:
+            self._open -= 1
+
+    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+        client = Client(stream, self._limits, self._folder)
+        try:
+            check_peer(stream, self._row)
+            if self._open > MOST_CONNECTIONS:
+                raise Fault("busy")
+            head = await client.head()
+            await self._calls.run(asked(head), head, client)
+        except Gone:
+            return
+        except Fault as fault:
+            await self._refuse(client, fault)
+        except Exception:  # noqa: BLE001  (whatever a request does, the daemon answers the next one)
+            logger().exception("call-failed", socket=self._row)
+            await self._refuse(client, Fault("internal"))
+
+    async def _refuse(self, client: Client, fault: Fault) -> None:
+        try:
+            await client.send(refusal(client.http, fault))
+        except Gone:
+            return
+        await client.linger()

@@ -1,0 +1,195 @@
+"""One hop of a fetch that brokerd decided: exactly that URL, over a connection to an address that was checked.
+
+Every address that the name has must be allowed, or none is asked: a name with one address outside and one inside is a
+way in. The connection goes to the checked address, so that the name cannot be made to mean another one meanwhile.
+"""
+
+import email.message
+import ssl
+from typing import Final, Literal, NamedTuple
+
+import anyio
+import anyio.to_process
+import h11
+
+from egressd import page
+from egressd.config import Fetch
+from egressd.wire.addresses import is_loopback, is_public
+from egressd.wire.dial import Resolver, Upstream, dial_address, resolve
+from egressd.wire.inflate import Overflow, inflater
+from proto.messages.egress import Fetched, FetchFailed, FetchRedirected
+from proto.urls import Url, join_url, parse_url
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_LONGEST_HEAD_BYTES: Final = 64 << 10
+_FIRST_FREE_PORT: Final = 1024
+_MOST_ADDRESSES: Final = 3
+_TEXTS: Final = frozenset({"application/json", "application/xml", "application/xhtml+xml", "application/x-ndjson"})
+_AGENT: Final = b"boxmaker"
+
+Reason = Literal["address", "name", "connect", "tls", "timeout", "size", "protocol", "content"]
+
+
+class _Failed(Exception):
+    def __init__(self, reason: Reason, sentence: str) -> None:
+        self.reason: Reason = reason
+        super().__init__(sentence)
+
+
+class _Response(NamedTuple):
+    """A response whose body has been read, decompressed."""
+
+    status: int
+    content_type: str
+    charset: str | None
+    location: str | None
+    body: bytes
+
+
+class Fetcher:
+    """Fetches hops; how names are resolved is given."""
+
+    def __init__(self, limits: Fetch, tls: ssl.SSLContext, resolver: Resolver = resolve) -> None:
+        self._limits = limits
+        self._tls = tls
+        self._resolve = resolver
+
+    async def hop(self, url: str, *, loopback: bool) -> Fetched | FetchRedirected | FetchFailed:
+        """Fetch one hop; whatever fails is an answer."""
+        try:
+            with anyio.fail_after(self._limits.total_s):
+                return await self._hop(_parsed(url, loopback=loopback), loopback=loopback)
+        except TimeoutError:
+            message = f"the fetch took longer than {self._limits.total_s:g} seconds"
+            return FetchFailed(reason="timeout", message=message)
+        except _Failed as failure:
+            return FetchFailed(reason=failure.reason, message=str(failure))
+
+    async def _hop(self, url: Url, *, loopback: bool) -> Fetched | FetchRedirected:
+        addresses = await self._checked(url, loopback=loopback)
+        upstream = await self._connected(url, addresses)
+        try:
+            response = await self._ask(url, upstream)
+        except (anyio.BrokenResourceError, h11.ProtocolError):
+            raise _Failed("protocol", "the server's answer is not HTTP, or breaks off") from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await upstream.aclose()
+        if response.location is not None:
+            try:
+                return FetchRedirected(status=response.status, location=str(join_url(url, response.location)))
+            except ValueError as error:
+                raise _Failed("protocol", f"the server sends elsewhere, and {error}") from None
+        text = await self._text(url, response)
+        return Fetched(
+            url=str(url),
+            status=response.status,
+            content_type=response.content_type,
+            text=text.text,
+            truncated=text.truncated,
+        )
+
+    async def _checked(self, url: Url, *, loopback: bool) -> list[str]:
+        """The addresses of the host, every one of them allowed."""
+        try:
+            addresses = await self._resolve(url.host, url.port)
+        except (OSError, UnicodeError):
+            raise _Failed("name", "the host's name has no address") from None
+        if not addresses:
+            raise _Failed("name", "the host's name has no address")
+        for address in addresses:
+            inside = loopback and is_loopback(address)
+            if not (inside if url.scheme == "http" else inside or is_public(address)):
+                raise _Failed("address", "refused: the host's address is not a public one")
+        return addresses[:_MOST_ADDRESSES]
+
+    async def _connected(self, url: Url, addresses: list[str]) -> Upstream:
+        try:
+            return await dial_address(addresses, url.port, url.host if url.scheme == "https" else None, self._tls)
+        except ssl.SSLCertVerificationError as error:
+            raise _Failed("tls", f"the server's certificate is not valid: {error.verify_message}") from None
+        except ssl.SSLError:
+            raise _Failed("tls", "the server does not speak TLS as it should") from None
+        except OSError:
+            raise _Failed("connect", "the server does not answer") from None
+
+    async def _ask(self, url: Url, upstream: Upstream) -> _Response:
+        http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        headers = [
+            (b"Host", url.authority.encode("ascii")),
+            (b"User-Agent", _AGENT),
+            (b"Accept", b"text/html, text/*, application/json, application/xml;q=0.9"),
+            (b"Accept-Encoding", b"gzip"),
+            (b"Connection", b"close"),
+        ]
+        request = h11.Request(method=b"GET", target=url.target.encode("ascii"), headers=headers)
+        await upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
+        while isinstance(event := await _event(http, upstream), h11.InformationalResponse):
+            pass
+        if not isinstance(event, h11.Response):
+            raise h11.RemoteProtocolError("no response")
+        return await self._response(http, upstream, event)
+
+    async def _response(self, http: h11.Connection, upstream: Upstream, head: h11.Response) -> _Response:
+        named = {name: value.decode("utf-8", "replace") for name, value in head.headers}
+        status = head.status_code
+        if status in _REDIRECTS and "location" in (keys := {name.decode("ascii"): name for name in named}):
+            return _Response(status, "", None, named[keys["location"]], b"")
+        content_type, charset = _media_type(named.get(b"content-type", "text/plain"))
+        if not (content_type.startswith("text/") or content_type in _TEXTS or content_type.endswith(("+json", "+xml"))):
+            raise _Failed("content", f"the page is {content_type}, and only text is read")
+        body = await self._body(http, upstream, named.get(b"content-encoding", ""))
+        return _Response(status, content_type, charset, None, body)
+
+    async def _body(self, http: h11.Connection, upstream: Upstream, encoding: str) -> bytes:
+        reader = inflater(encoding, self._limits.body_bytes)
+        if reader is None:
+            raise _Failed("content", "the page is compressed in a way that is not read")
+        body, came_bytes = bytearray(), 0
+        try:
+            while isinstance(event := await _event(http, upstream), h11.Data):
+                came_bytes += len(event.data)
+                body += reader.feed(bytes(event.data))
+                if came_bytes > self._limits.body_bytes:
+                    raise Overflow
+        except Overflow:
+            raise _Failed("size", f"the page is larger than {self._limits.body_bytes} bytes") from None
+        except ValueError as error:
+            raise _Failed("content", str(error)) from None
+        if not isinstance(event, h11.EndOfMessage):
+            raise h11.RemoteProtocolError("the body breaks off")
+        return bytes(body)
+
+    async def _text(self, url: Url, response: _Response) -> page.Text:
+        limit = self._limits.text_bytes
+        if not page.is_html(response.content_type):
+            return page.plain(response.body, response.charset, limit)
+        # In a process of its own: a page can be made to take long, and a process can be ended.
+        return await anyio.to_process.run_sync(
+            page.html, response.body, response.charset, str(url), limit, cancellable=True
+        )
+
+
+def _parsed(text: str, *, loopback: bool) -> Url:
+    try:
+        url = parse_url(text)
+    except ValueError as error:
+        raise _Failed("protocol", f"refused: {error}") from None
+    if url.scheme == "http" and not loopback:
+        raise _Failed("protocol", "refused: only https is fetched")
+    if url.scheme == "https" and url.port != 443 and url.port < _FIRST_FREE_PORT:
+        raise _Failed("protocol", "refused: that port belongs to another service")
+    return url
+
+
+async def _event(http: h11.Connection, upstream: Upstream) -> object:
+    while (event := http.next_event()) is h11.NEED_DATA:
+        http.receive_data(await upstream.receive())
+    return event
+
+
+def _media_type(header: str) -> tuple[str, str | None]:
+    """The media type in lower case, and its charset."""
+    message = email.message.Message()
+    message["content-type"] = header.replace("\r", " ").replace("\n", " ")
+    return message.get_content_type(), message.get_content_charset()

@@ -1,0 +1,173 @@
+"""Relaying one call: connect, ask, send, answer, book. The driver of `wire.answer`, which knows the protocol.
+
+The order is the point (contract, "Directions, again"): everything that can fail fails before brokerd is asked, brokerd
+is asked on a connection that stands, and the first byte leaves right after it said yes.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import IO, Final, NamedTuple
+
+import anyio
+import h11
+
+from egressd.config import Relay
+from egressd.destinations import Place
+from egressd.flights import Flight, Flights
+from egressd.wire.answer import Answer, Garbled
+from egressd.wire.dial import Upstream, dial
+from egressd.wire.door import Client, Gone
+from egressd.wire.heads import Asked, for_upstream
+from egressd.wire.refusal import Denied
+from proto.faults import FAULTS, Fault
+from proto.messages.broker import EgressDecision
+from proto.reasons import REASONS
+
+_PIECE_BYTES: Final = 64 << 10
+
+Ask = Callable[[str, Asked], Awaitable[EgressDecision]]
+"""Asks brokerd whether a call of an id may leave now; raises Fault when it does not answer."""
+
+
+class Call(NamedTuple):
+    """A call that is ready to leave: what was asked, its body, where to, with which key."""
+
+    id: str
+    asked: Asked
+    head: h11.Request
+    body: IO[bytes]
+    body_bytes: int
+    place: Place
+    key: str | None
+
+
+class Relaying(NamedTuple):
+    """What every call needs."""
+
+    limits: Relay
+    tls: ssl.SSLContext
+    flights: Flights
+    ask: Ask
+
+
+async def relay(call: Call, client: Client, answer: Answer, shared: Relaying) -> Flight:
+    """Relay a call to its end; the flight says whether a label ended it, the answer what was read of it.
+
+    Raises:
+        Fault: a refusal, or an upstream that does not answer; the client has been told nothing yet.
+        Garbled: the upstream broke off in the middle of its answer.
+
+    """
+    with shared.flights.enter(call.asked.session, call.place.ceiling) as flight:
+        upstream = await _connected(call.place, shared)
+        flight.on_cut = upstream.cut
+        try:
+            _check(await shared.ask(call.id, call.asked))
+            await _exchange(call, upstream, client, answer, shared.limits)
+        except (Fault, Garbled):
+            # A connection that was cut from here looks as if the upstream had left.
+            if not flight.label_rose:
+                raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await upstream.aclose()
+    if flight.label_rose and answer.status is None:
+        raise Fault("ceiling")
+    return flight
+
+
+async def _connected(place: Place, shared: Relaying) -> Upstream:
+    try:
+        with anyio.fail_after(shared.limits.connect_s):
+            return await dial(place.target, shared.tls)
+    except ssl.SSLCertVerificationError as error:
+        raise Fault("upstream-unreachable", f"{place.name}: its certificate: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        raise Fault("upstream-unreachable", f"{place.name}: TLS: {error.reason}") from None
+    except TimeoutError:
+        raise Fault("upstream-unreachable", f"{place.name}: no connection in time") from None
+    except OSError as error:
+        raise Fault("upstream-unreachable", f"{place.name}: {_why(error)}") from None
+
+
+def _why(error: OSError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, OSError):
+        error = cause
+    return error.strerror or "no connection"
+
+
+def _check(decision: EgressDecision) -> None:
+    """Raise a denial as a fault with the code of its first reason that has one."""
+    if decision.allow:
+        return
+    codes = {"destination": "destination-unknown"}
+    found = [code for reason in decision.reasons if (code := codes.get(reason, reason)) in FAULTS]
+    sentences = [REASONS[reason] for reason in decision.reasons if reason in REASONS]
+    message = decision.message or "; ".join(sentences) or None
+    raise Denied(found[0] if found else "policy-invalid", message)
+
+
+async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
+    failure: Fault | Garbled | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_upload, call, upstream, answer)
+        try:
+            await _download(upstream, client, answer, limits)
+        except (Fault, Garbled) as error:
+            # Kept out of the group, which would wrap it.
+            failure = error
+        # An upstream may answer before it has taken the whole body.
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
+    head = for_upstream(
+        call.head, call.place.authority, call.place.prefix + call.asked.target, call.key, call.body_bytes
+    )
+    try:
+        piece = answer.to_upstream(head)
+        while piece:
+            await upstream.send(piece)
+            data = call.body.read(_PIECE_BYTES)
+            piece = answer.to_upstream(h11.Data(data=data)) if data else b""
+        answer.to_upstream(h11.EndOfMessage())
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
+        # The upstream takes no more; its answer, or the end of its connection, says why.
+        return
+
+
+async def _download(upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
+    drained_at = float("inf")
+    while not answer.complete:
+        wait_s = min(limits.answer_s if answer.status is None else limits.idle_s, drained_at - anyio.current_time())
+        data = await _received(upstream, max(0.0, wait_s), answer)
+        try:
+            out = answer.receive(data)
+        except Garbled:
+            if answer.status is None:
+                raise Fault("upstream-unreachable", "the destination broke off before it answered") from None
+            raise
+        if answer.client_left:
+            if answer.read_after_bytes > limits.drain_bytes:
+                return
+            continue
+        try:
+            await client.send(out)
+        except Gone:
+            answer.client_left = True
+            drained_at = anyio.current_time() + limits.drain_s
+
+
+async def _received(upstream: Upstream, within_s: float, answer: Answer) -> bytes:
+    try:
+        with anyio.fail_after(within_s):
+            return await upstream.receive()
+    except TimeoutError:
+        if answer.status is None:
+            raise Fault("upstream-unreachable", "the destination took the request and did not answer in time") from None
+        raise Garbled from None
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return b""

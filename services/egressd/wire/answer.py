@@ -1,0 +1,126 @@
+"""The way back of a call, without I/O: bytes of the upstream in, bytes for the client out, the usage read on the way.
+
+Laws (tested): the body that comes out is the body that went in, however the stream is cut; so is the usage; after the
+client has left nothing comes out and the rest is only read; memory is bounded.
+"""
+
+from typing import Final
+
+import h11
+
+from egressd.meter.usage import Meter, Usage
+from egressd.wire.heads import for_client
+from egressd.wire.inflate import Inflater, Overflow, inflater
+from egressd.wire.redact import Redactor
+
+_LONGEST_HEAD_BYTES: Final = 64 << 10
+_MOST_METERED_BYTES: Final = 256 << 20
+
+
+class Garbled(Exception):
+    """The upstream's answer is not HTTP/1.1, or ends before its end."""
+
+
+class Answer:
+    """One call on both wires: `to_upstream` makes the request's bytes, `receive` turns the answer's."""
+
+    def __init__(self, client: h11.Connection, meter: Meter | None, redactor: Redactor) -> None:
+        self._client = client
+        self._upstream = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        self._meter = meter
+        self._redactor = redactor
+        self._inflater: Inflater | None = None
+        self.status: int | None = None
+        """The status of the upstream, once its head has come."""
+        self.begun = False
+        """Whether a byte of the request may have left."""
+        self.complete = False
+        """Whether the whole answer has been read."""
+        self.client_left = False
+        self.read_after_bytes = 0
+        """How much was read after the client had left."""
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens reported so far."""
+        return Usage() if self._meter is None else self._meter.usage
+
+    @property
+    def model(self) -> str | None:
+        """The model that the upstream named."""
+        return None if self._meter is None else self._meter.model
+
+    def to_upstream(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> bytes:
+        """The bytes of a part of the request."""
+        self.begun = True
+        return self._upstream.send(event) or b""
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the upstream, or none for its end; the bytes for the client.
+
+        Raises:
+            Garbled: what it sends is not an answer; the client cannot be told the rest.
+
+        """
+        if self.client_left:
+            self.read_after_bytes += len(data)
+        out: list[bytes] = []
+        try:
+            self._upstream.receive_data(data)
+            while self._step(out):
+                pass
+        except h11.RemoteProtocolError:
+            raise Garbled from None
+        return b"".join(out)
+
+    def stop_metering(self) -> None:
+        """Take what the meter knows of an answer that will not go on."""
+        if self._meter is not None and not self.complete:
+            self._meter.end()
+
+    def _step(self, out: list[bytes]) -> bool:
+        """Take the upstream's next event; whether there may be another."""
+        event = self._upstream.next_event()
+        match event:
+            case h11.InformationalResponse():
+                return True
+            case h11.Response():
+                self._head(event, out)
+                return True
+            case h11.Data(data=data):
+                self._read(bytes(data))
+                self._say(h11.Data(data=self._redactor.feed(bytes(data))), out)
+                return True
+            case h11.EndOfMessage():
+                self._say(h11.Data(data=self._redactor.end()), out)
+                self._say(h11.EndOfMessage(), out)
+                self.stop_metering()
+                self.complete = True
+                return False
+            case h11.ConnectionClosed():
+                raise Garbled
+            case _:
+                return False
+
+    def _head(self, response: h11.Response, out: list[bytes]) -> None:
+        self.status = response.status_code
+        encoding = b",".join(value for name, value in response.headers if name == b"content-encoding")
+        self._inflater = inflater(encoding.decode("latin-1"), _MOST_METERED_BYTES)
+        headers = [(name, self._redactor.whole(value)) for name, value in for_client(response)]
+        headers.append((b"Connection", b"close"))
+        reason = self._redactor.whole(response.reason)
+        self._say(h11.Response(status_code=response.status_code, headers=headers, reason=reason), out)
+
+    def _read(self, data: bytes) -> None:
+        """Meter a copy."""
+        if self._meter is None or self._inflater is None:
+            return
+        try:
+            self._meter.feed(self._inflater.feed(data))
+        except (Overflow, ValueError):
+            self._inflater = None
+
+    def _say(self, event: h11.Response | h11.Data | h11.EndOfMessage, out: list[bytes]) -> None:
+        if self.client_left or (isinstance(event, h11.Data) and not event.data):
+            return
+        out.append(self._client.send(event) or b"")

@@ -1,0 +1,134 @@
+"""Connections out: to a destination, or to an address that a fetch has checked. TLS, DNS and sockets are here alone."""
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.abc
+from anyio.abc import SocketAttribute
+from anyio.streams.tls import TLSStream
+
+from egressd.destinations import Target
+from proto.faults import Fault
+
+_PIECE_BYTES: Final = 64 << 10
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+"""The addresses of a host's name; raises OSError when it has none."""
+
+
+class Upstream:
+    """One connection out."""
+
+    def __init__(self, stream: anyio.abc.ByteStream) -> None:
+        self._stream = stream
+        self._raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes.
+
+        Raises:
+            anyio.BrokenResourceError: the other side takes no more.
+
+        """
+        await self._stream.send(data)
+
+    async def receive(self) -> bytes:
+        """The next bytes; none at the end.
+
+        Raises:
+            anyio.BrokenResourceError: the connection broke, or TLS ended without its end.
+
+        """
+        try:
+            return await self._stream.receive(_PIECE_BYTES)
+        except anyio.EndOfStream:
+            return b""
+        except ssl.SSLError:
+            raise anyio.BrokenResourceError from None
+
+    def cut(self) -> None:
+        """Make the connection carry nothing more, at once and from any task."""
+        try:
+            self._raw.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # It is closed already.
+            return
+
+    async def aclose(self) -> None:
+        """Close it without waiting for the other side."""
+        await anyio.aclose_forcefully(self._stream)
+
+
+async def dial(target: Target, tls: ssl.SSLContext) -> Upstream:
+    """A connection to a destination.
+
+    Raises:
+        OSError: nobody answers there, or (ssl.SSLError) TLS fails.
+
+    """
+    if target.unix is not None:
+        return Upstream(await anyio.connect_unix(target.unix))
+    if not target.tls:
+        # http goes to loopback only, whatever the name `localhost` is made to mean.
+        addresses = ("127.0.0.1", "::1") if target.host == "localhost" else (target.host,)
+        return await dial_address(addresses, target.port, None, tls)
+    stream = await anyio.connect_tcp(target.host, target.port)
+    return Upstream(await _secured(stream, target.host, tls))
+
+
+async def dial_address(addresses: Sequence[str], port: int, tls_name: str | None, tls: ssl.SSLContext) -> Upstream:
+    """A connection to the first of some checked addresses that answers; with TLS for a name, if one is given.
+
+    Raises:
+        OSError: as `dial`.
+
+    """
+    failure: OSError = ConnectionRefusedError("no address")
+    for address in addresses:
+        try:
+            stream = await anyio.connect_tcp(address, port)
+        except OSError as error:
+            failure = error
+            continue
+        return Upstream(stream if tls_name is None else await _secured(stream, tls_name, tls))
+    raise failure
+
+
+async def _secured(stream: anyio.abc.ByteStream, name: str, tls: ssl.SSLContext) -> TLSStream:
+    try:
+        return await TLSStream.wrap(stream, hostname=name, ssl_context=tls)
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        await anyio.aclose_forcefully(stream)
+        raise ConnectionResetError("the connection broke off in the TLS handshake") from None
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(stream)
+        raise
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a name, as the system resolves it, each once."""
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[4][0]) for address in found))
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """How TLS is spoken: TLS 1.2 or newer, certificates and names checked, HTTP/1.1.
+
+    Raises:
+        Fault: `egressd-start-failed`: the file of further authorities cannot be used.
+
+    """
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=Path(ca_file).expanduser())
+        except (OSError, ssl.SSLError) as error:
+            raise Fault("egressd-start-failed", f"[tls] ca_file {ca_file}: {error}") from None
+    return context

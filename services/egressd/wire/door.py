@@ -1,0 +1,136 @@
+"""A client's HTTP/1.1 connection: one request read whole, in bounded time and space, and then an answer written.
+
+The body is spooled: in memory up to 1 MiB, above that in a file without a name.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import IO, Final
+
+import anyio
+import anyio.abc
+import h11
+
+from egressd.config import Relay
+from proto.faults import Fault
+
+_LONGEST_HEAD_BYTES: Final = 32 << 10
+_IN_MEMORY_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 64 << 10
+_LINGER_S: Final = 1.0
+_LINGER_BYTES: Final = 64 << 20
+
+
+class Gone(Exception):
+    """The client has gone, or sends nothing that could be answered."""
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, stream: anyio.abc.SocketStream, limits: Relay, spool_folder: Path) -> None:
+        self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        self._stream = stream
+        self._limits = limits
+        self._folder = spool_folder
+
+    async def head(self) -> h11.Request:
+        """The head of the request.
+
+        Raises:
+            Fault: `request-invalid`: it is not HTTP/1.1, or not whole in time.
+            Gone: nothing came.
+
+        """
+        try:
+            with anyio.fail_after(self._limits.head_s):
+                event = await self._event()
+        except TimeoutError:
+            raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
+        if not isinstance(event, h11.Request):
+            raise Gone
+        return event
+
+    async def body(self) -> IO[bytes]:
+        """The whole body, from its beginning.
+
+        Raises:
+            Fault: `request-too-large`, `request-invalid`.
+            Gone: the client left before its end.
+
+        """
+        spool: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115  (the caller closes it)
+        try:
+            with anyio.fail_after(self._limits.body_s):
+                await self._fill(spool)
+        except TimeoutError:
+            spool.close()
+            raise Fault("request-invalid", "the body of the request did not arrive whole in time") from None
+        except BaseException:
+            spool.close()
+            raise
+        spool.seek(0)
+        return spool
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes of the answer.
+
+        Raises:
+            Gone: the client takes no more.
+
+        """
+        if not data:
+            return
+        try:
+            with anyio.fail_after(self._limits.stall_s):
+                await self._stream.send(data)
+        except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise Gone from None
+
+    async def linger(self) -> None:
+        """Read on for a moment, so that a client that still sends can read its answer before the connection breaks."""
+        read_bytes = 0
+        with anyio.move_on_after(_LINGER_S):
+            try:
+                await self._stream.send_eof()
+                while read_bytes < _LINGER_BYTES:
+                    read_bytes += len(await self._stream.receive(_PIECE_BYTES))
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                return
+
+    async def _fill(self, spool: IO[bytes]) -> None:
+        left_bytes = self._limits.body_bytes
+        if self.http.they_are_waiting_for_100_continue:
+            await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+        while not isinstance(event := await self._event(), h11.EndOfMessage):
+            if not isinstance(event, h11.Data):
+                raise Gone
+            left_bytes -= len(event.data)
+            if left_bytes < 0:
+                raise Fault("request-too-large", f"the body is larger than {self._limits.body_bytes} bytes")
+            spool.write(event.data)
+
+    async def _event(self) -> object:
+        """The client's next event.
+
+        Raises:
+            Fault: `request-invalid`; the sentence quotes nothing of the request.
+            Gone: it has closed.
+
+        """
+        try:
+            while (event := self.http.next_event()) is h11.NEED_DATA:
+                try:
+                    data = await self._stream.receive(_PIECE_BYTES)
+                except anyio.EndOfStream:
+                    data = b""
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    raise Gone from None
+                if not data and self.http.their_state is h11.IDLE and not self.http.trailing_data[0]:
+                    raise Gone
+                self.http.receive_data(data)
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == 431:
+                raise Fault("request-too-large", "the head of the request is too large") from None
+            raise Fault("request-invalid", "the request is not HTTP/1.1") from None
+        return event
