@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from tests.shape import tree
@@ -42,12 +42,11 @@ def test_no_file_knows_one_machine_or_a_registry() -> None:
 
 def test_a_sentence_is_written_once() -> None:
     """A fixed sentence is a constant: two copies of it would part one day."""
-    sentences = Counter(
-        node.value
-        for module in tree.modules()
-        for notes in [tree.docstrings(module)]
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in notes
-        if len(node.value.split()) >= SHORTEST_SENTENCE_WORDS
-    )
-    assert [sentence for sentence, count in sentences.items() if count > 1] == []
+    places = defaultdict(list)
+    for module in tree.modules():
+        notes = tree.docstrings(module)
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in notes:
+                places[node.value].append(f"{module.path}:{node.lineno}")
+    sentences = {text: where for text, where in places.items() if len(text.split()) >= SHORTEST_SENTENCE_WORDS}
+    assert {text: where for text, where in sentences.items() if len(where) > 1} == {}
