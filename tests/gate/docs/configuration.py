@@ -7,6 +7,10 @@ from typing import Any
 
 import msgspec
 
+import boxmaker_model.__main__ as embedded
+from brokerd.grants import grant
+from bxctl import providers
+from egressd import credentials
 from proto import home, rules
 from tests.gate.docs import text
 from tests.gate.docs.roles import DAEMONS
@@ -15,25 +19,30 @@ INTRODUCTION = """\
 Each daemon runs as `<daemon> serve --config PATH`. Every setting has a default, so that a file may be absent or empty.
 What is not listed here is an error that names the file, the line and the key."""
 
+ENVIRONMENT = {
+    "BOXMAKER_HOME": "Where the home is, when no `--home` says so.",
+    "BOXMAKER_LOG": "The level of the daemons' logs: `debug`, `info`, `warning` or `error`; default `info`.",
+    providers.VARIABLE: "The model of new sessions for one start of the box, `<destination>/<model>`.",
+}
+
 
 def page() -> str:
     """The page."""
-    parts = [
-        text.GENERATED,
-        "# Configuration",
-        INTRODUCTION,
-        "## Where things lie",
-        text.doc(home),
-        _paths(),
+    parts = [text.GENERATED, "# Configuration", INTRODUCTION, "## Where things lie", text.doc(home), _paths()]
+    parts += [
+        "## Variables of the environment",
+        text.table(("variable", "says"), ((f"`{name}`", says) for name, says in ENVIRONMENT.items())),
         f"## grants.toml\n\n{text.doc(rules)}",
         *_settings(rules.Rules),
+        f"## grants/NAME.toml\n\n{text.doc(grant)}",
+        *_settings(grant.GrantFile),
+        f"## credentials.env\n\n{text.doc(credentials)}",
     ]
     for daemon in DAEMONS:
-        module = importlib.import_module(f"{daemon}.config")
-        parts += [
-            f"## {daemon.replace('_', '-')}.toml\n\n{text.doc(module)}",
-            *_settings(_root(module)),
-        ]
+        if daemon != embedded.__package__:
+            module = importlib.import_module(f"{daemon}.config")
+            parts += [f"## config/{daemon}.toml\n\n{text.doc(module)}", *_settings(_root(module))]
+    parts.append(f"## The embedded model\n\n{text.doc(embedded)}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

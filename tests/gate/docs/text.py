@@ -70,7 +70,8 @@ def words(shape: shapes.Type) -> str:
         case shapes.IntType():
             return "whole number" + _bounds(shape.ge, shape.le)
         case shapes.FloatType():
-            return "number" + _bounds(shape.ge, shape.le)
+            above = "" if shape.gt is None else f", more than {shape.gt:,}"
+            return "number" + above + _bounds(shape.ge, shape.le)
         case shapes.LiteralType(values=values):
             return " or ".join(f"`{value}`" for value in values)
         case shapes.EnumType(cls=enum):
