@@ -1,0 +1,89 @@
+"""`boxmaker-model serve --socket PATH [--context N]`: load the model, answer on the socket, end with 0 on SIGTERM."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.abc
+
+from boxmaker_model import MODEL_ID, WHAT_IT_IS
+from boxmaker_model.desk import Desk
+from boxmaker_model.engine import CONTEXT_TOKENS, Engine, EngineError
+from boxmaker_model.weights import ModelAbsent
+from proto.faults import Fault
+from proto.role import listen, log, ready
+
+_LEAST_CONTEXT: Final = 256
+
+
+def main() -> int:
+    """The entry point; its exit code: 1, with one sentence, when the model cannot run here."""
+    arguments = _parse()
+    if arguments.describe:
+        sys.stdout.write(f"{WHAT_IT_IS}\n")
+        return 0
+    os.umask(0o077)
+    log.start("boxmaker-model", os.environ.get("BOXMAKER_LOG", "info"))
+    try:
+        return _run(arguments.socket, arguments.context)
+    except (ModelAbsent, EngineError, Fault, OSError) as error:
+        sys.stderr.write(f"boxmaker-model: {error}\n")
+        return 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="boxmaker-model",
+        description="The embedded model of a box without a provider.",
+        epilog="example: boxmaker-model serve --socket ~/box/run/egress-model/model.sock",
+    )
+    parser.add_argument("--describe", action="store_true", help="say in one line what the model is, and end")
+    verbs = parser.add_subparsers(dest="verb")
+    serve = verbs.add_parser("serve", help="answer chat completions until SIGTERM")
+    serve.add_argument("--socket", type=Path, required=True, help="the Unix socket to answer on")
+    serve.add_argument("--context", type=int, default=CONTEXT_TOKENS, help="tokens a request may have, at most 8192")
+    arguments = parser.parse_args()
+    if not arguments.describe and arguments.verb is None:
+        parser.error("say serve, or --describe")
+    if arguments.verb and not _LEAST_CONTEXT <= arguments.context <= CONTEXT_TOKENS:
+        parser.error(f"--context is {_LEAST_CONTEXT} to {CONTEXT_TOKENS}")
+    return arguments
+
+
+def _run(path: Path, context_tokens: int) -> int:
+    # Until the model is loaded the loop cannot hear a signal; afterwards it does, and both end with 0.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with listen.listen(path) as listening:
+        engine = Engine(path.with_name(f"inner-{path.name}"), context_tokens)
+        try:
+            anyio.run(_serve, engine, listening)
+        finally:
+            engine.close()
+            path.unlink(missing_ok=True)
+    log.logger().info("stopped")
+    return 0
+
+
+async def _serve(engine: Engine, listening: socket.socket) -> None:
+    desk = Desk(engine)
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with (
+            await anyio.abc.SocketListener.from_socket(listening) as listener,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(listener.serve, desk.serve_client)
+            log.logger().info("ready", model=MODEL_ID, context_tokens=engine.context_tokens)
+            ready.notify("READY=1")
+            async for _ in signals:
+                ready.notify("STOPPING=1")
+                tasks.cancel_scope.cancel()
+                return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
