@@ -1,0 +1,115 @@
+"""What brokerd asks: a decided call of recall or memory, with the session's label when it was decided.
+
+A call is answered once: another one of the same session and id gets the first one's answer, and waits for it if it is
+under way.
+"""
+
+import anyio
+import anyio.to_thread
+
+from memoryd.acts import recall, write
+from memoryd.desk.indexing import Indexing
+from memoryd.desk.turns import Turns
+from memoryd.holdings import Holdings
+from memoryd.identity.writer import Abandoned
+from memoryd.refusal import Refusal
+from memoryd.trail.answers import Answer, Key
+from proto.faults import Fault
+from proto.labels import PRIVATE, Label
+from proto.messages.broker import ToolResponse
+from proto.messages.memory import MemoryCall
+from proto.reasons import REASONS
+from proto.role.log import logger
+from proto.role.serve import Connection
+from proto.tools import MemoryArguments, RecallArguments, parse_arguments
+
+_RECALL_THREADS = 4
+
+
+class BrokerDesk:
+    """Answers on run/broker-memory/memory.sock."""
+
+    def __init__(self, holdings: Holdings, turns: Turns, indexing: Indexing) -> None:
+        self._holdings = holdings
+        self._turns = turns
+        self._indexing = indexing
+        self._threads = anyio.CapacityLimiter(_RECALL_THREADS)
+        self._under_way: dict[Key, anyio.Event] = {}
+
+    async def answer(self, request: MemoryCall, connection: Connection) -> ToolResponse:
+        """The reply to a call; raises Fault when the memory or the index cannot be used."""
+        key = (request.request.session, request.request.call)
+        while under_way := self._under_way.get(key):
+            await under_way.wait()
+        answer = self._holdings.answers.find(*key)
+        if answer is None:
+            self._under_way[key] = anyio.Event()
+            try:
+                answer = await self._first_answer(request, connection)
+            finally:
+                self._under_way.pop(key).set()
+        return ToolResponse(
+            call=answer.call, ok=answer.ok, text=answer.text, class_=answer.class_, untrusted=answer.untrusted
+        )
+
+    async def _first_answer(self, request: MemoryCall, connection: Connection) -> Answer:
+        try:
+            ok, (text, label) = True, await self._perform(request, connection)
+        except Refusal as refusal:
+            ok, text, label = False, refusal.sentence, PRIVATE
+        except Abandoned:
+            raise anyio.BrokenResourceError from None
+        call = request.request
+        answer = Answer(
+            session=call.session, call=call.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted
+        )
+        try:
+            self._holdings.answers.keep(answer)
+        except OSError as error:
+            # What was done is done, and the journal tells of it.
+            logger().error("answer-not-kept", call=call.call, error=str(error))
+        return answer
+
+    async def _perform(self, request: MemoryCall, connection: Connection) -> tuple[str, Label]:
+        call = request.request
+        arguments = _arguments(request)
+        if isinstance(arguments, RecallArguments):
+            return await self._recall(call.session, arguments)
+        asked = write.Call(
+            session=call.session,
+            call=call.call,
+            label=Label(class_=request.taint, untrusted=request.untrusted),
+            arguments=arguments,
+            raw=call.arguments,
+        )
+        text = await self._turns.take(write.write, self._holdings, asked, lambda: not connection.peer_gone())
+        self._indexing.wake()
+        return text, PRIVATE
+
+    async def _recall(self, session: str, arguments: RecallArguments) -> tuple[str, Label]:
+        await self._indexing.caught_up()
+        try:
+            found = await anyio.to_thread.run_sync(
+                recall.recall, self._holdings, session, arguments, limiter=self._threads
+            )
+        except OSError as error:
+            raise Fault("memory-unavailable", f"the recall cannot be logged: {error}") from None
+        return found.text, found.label
+
+
+def _arguments(request: MemoryCall) -> RecallArguments | MemoryArguments:
+    """The arguments in their shape, which brokerd has checked too.
+
+    Raises:
+        Refusal: they have not, or the tool is none of ours.
+
+    """
+    tool = request.request.tool
+    if tool not in {"recall", "memory"}:
+        raise Refusal(REASONS["tool-unknown"])
+    try:
+        arguments = parse_arguments(tool, request.request.arguments)
+    except ValueError as error:
+        raise Refusal(f"{REASONS['arguments']}: {error}") from None
+    assert isinstance(arguments, RecallArguments | MemoryArguments)  # noqa: S101  (the shapes of these two tools)
+    return arguments

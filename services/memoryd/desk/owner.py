@@ -1,0 +1,127 @@
+"""What the owner asks through bxctl: the edit journal, undo, review, what a session is told, verify, reindex."""
+
+from pathlib import Path
+from typing import assert_never
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from memoryd.acts import log, reindex, review, show, undo
+from memoryd.desk.indexing import Indexing
+from memoryd.desk.turns import Turns
+from memoryd.holdings import Holdings
+from memoryd.index import NoteEntry
+from memoryd.refusal import Refusal
+from proto.faults import Fault
+from proto.messages.memory import (
+    Edits,
+    EditsReply,
+    IndexState,
+    LeftOut,
+    MemoryAdmin,
+    MemoryAdminReply,
+    MemoryFile,
+    MemoryShow,
+    MemoryShowReply,
+    PendingEdits,
+    PendingEditsReply,
+    Reindex,
+    Reindexed,
+)
+from proto.messages.wire import JournalState, Verify, VerifyReply
+from proto.role.serve import Connection
+
+OwnerRequest = Reindex | MemoryAdmin | Edits | PendingEdits | MemoryShow | Verify
+
+
+class OwnerDesk:
+    """Answers on run/owner-memory/admin.sock."""
+
+    def __init__(self, holdings: Holdings, turns: Turns, indexing: Indexing, home: Path) -> None:
+        self._holdings = holdings
+        self._turns = turns
+        self._indexing = indexing
+        self._home = home
+
+    async def answer(self, request: OwnerRequest, connection: Connection) -> msgspec.Struct:
+        """The reply to a request; raises Fault `memory-refused` with the reason of a refusal."""
+        try:
+            reply = await self._reply(request)
+        except Refusal as refusal:
+            raise Fault("memory-refused", refusal.sentence) from None
+        self._indexing.wake()
+        return reply
+
+    async def _reply(self, request: OwnerRequest) -> msgspec.Struct:
+        take, holdings = self._turns.take, self._holdings
+        match request:
+            case MemoryAdmin():
+                return MemoryAdminReply(text=await take(_admin, holdings, request))
+            case Edits(last=last, id=edit):
+                edits, more = await take(log.edits, holdings, last, edit)
+                return EditsReply(edits=edits, more=more)
+            case PendingEdits():
+                return PendingEditsReply(edits=await take(review.pending_edits, holdings))
+            case MemoryShow():
+                return await self._show()
+            case Verify():
+                return VerifyReply(journals=await take(_verify, holdings, self._home))
+            case Reindex():
+                return await self._reindex()
+        assert_never(request)
+
+    async def _show(self) -> MemoryShowReply:
+        files, left_out = await self._turns.take(_shown, self._holdings)
+        return MemoryShowReply(
+            files=files, left_out=left_out, index=await self._index_state(), review=self._holdings.review
+        )
+
+    async def _index_state(self) -> IndexState:
+        """What the index holds; what keeps it from telling stands in the list of what it could not read."""
+        if not self._indexing.is_ready:
+            return IndexState(logs=0, records=0, notes=0, damaged_logs=["(the index is catching up)"])
+        await self._indexing.caught_up()
+        try:
+            held = await anyio.to_thread.run_sync(self._holdings.index.state)
+        except (Fault, OSError) as error:
+            return IndexState(logs=0, records=0, notes=0, damaged_logs=[str(error)])
+        return IndexState(logs=held.logs, records=held.records, notes=held.notes, damaged_logs=list(held.damaged))
+
+    async def _reindex(self) -> Reindexed:
+        entries = await self._turns.take(_looked_at_notes, self._holdings)
+        held = await anyio.to_thread.run_sync(reindex.rebuild, self._holdings, entries)
+        return Reindexed(logs=held.logs, records=held.records, notes=held.notes)
+
+
+def _admin(holdings: Holdings, request: MemoryAdmin) -> str:
+    match request.command:
+        case "log":
+            return log.log(holdings, request.arg)
+        case "undo":
+            return undo.undo(holdings, request.arg)
+        case "pending":
+            return review.pending(holdings)
+        case "accept":
+            return review.accept(holdings, request.arg)
+        case "reject":
+            return review.reject(holdings, request.arg)
+
+
+def _shown(holdings: Holdings) -> tuple[list[MemoryFile], list[LeftOut]]:
+    holdings.writer.look()
+    return show.files(holdings), show.left_out(holdings)
+
+
+def _looked_at_notes(holdings: Holdings) -> list[NoteEntry]:
+    holdings.writer.look()
+    return reindex.notes(holdings)
+
+
+def _verify(holdings: Holdings, home: Path) -> list[JournalState]:
+    return [
+        JournalState(
+            path=str(state.path.relative_to(home)), lines=state.lines, head=state.head, first_bad=state.first_bad
+        )
+        for state in holdings.shelf.journal.verify()
+    ]

@@ -1,0 +1,1 @@
+"""The check of every text that is to be remembered. Pure."""
