@@ -4,19 +4,23 @@
 (`{"ask": n, "entrypoint": …, "term": JSON text}`). brokerd ends it by SIGKILL when an answer takes too long.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Final
 
 from brokerd.policy import pipe
 from brokerd.policy.engine import Engine, EngineError, InputError
 
 _PR_SET_PDEATHSIG: Final = 1
-_MOST_MEMORY_BYTES: Final = 2 << 30
+_FIRST_TO_GO: Final = "1000"
+"""The engine's allocator reserves 256 GiB of address space, so a limit on that cannot be set; the kernel takes this
+process first instead (proc_pid_oom_score_adj(5))."""
 
 
 def main(handle: int) -> int:
@@ -46,10 +50,11 @@ def _serve(connection: socket.socket, engine: Engine) -> int:
 
 
 def _confine() -> None:
-    """End with brokerd, also from inside a pattern that never ends; take no memory without end; leave no core file."""
+    """End with brokerd, also from inside a pattern that never ends; be the first to go without memory; no core file."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine prints what it thinks of a module; brokerd's standard output is not its place.
     nowhere = os.open(os.devnull, os.O_WRONLY)
