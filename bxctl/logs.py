@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from bxctl.places import Box
+from bxctl.render import flat
 from proto.canon import compact
-from proto.escape import clip
 from proto.messages.loop import SessionLog, SessionLogReply
 
 _CALL_CHARS = 200
@@ -35,9 +35,9 @@ def said(record: dict[str, Any]) -> Iterator[str]:
             if record.get("content"):
                 yield f"box: {record['content']}"
             for call in record.get("tool_calls") or ():
-                yield f"  · {call.get('name')} {clip(compact(call.get('arguments')), _CALL_CHARS)}"
+                yield f"  · {call.get('name')} {flat(compact(call.get('arguments')), _CALL_CHARS)}"
         case "tool_result":
             flag = " · untrusted" if record.get("untrusted") else ""
-            yield f"    {record.get('class')}{flag}: {clip(str(record.get('content', '')), _RESULT_CHARS)}"
+            yield f"    {record.get('class')}{flag}: {flat(str(record.get('content', '')), _RESULT_CHARS)}"
         case other:
             yield f"  ({other})"

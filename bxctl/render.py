@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proto.escape import escape, escape_lines
+from proto.escape import escape_lines
 
 _COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
@@ -27,24 +27,30 @@ def paint(text: str, colour: str, *, on: bool) -> str:
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if on else text
 
 
+def flat(untrusted_text: str, limit_chars: int | None = None) -> str:
+    """A text as one safe line, cut to a length; one that a daemon has escaped already is left as it is."""
+    shown = escape_lines(untrusted_text).replace("\n", "\\n").replace("\t", "\\t")
+    return shown if limit_chars is None or len(shown) <= limit_chars else f"{shown[: limit_chars - 1]}…"
+
+
 def lines(untrusted_text: str) -> None:
     """Print a text as a block: its line feeds stay, whatever else cannot be seen is shown as code."""
     print(escape_lines(untrusted_text).rstrip("\n"))
 
 
 def line(*untrusted_parts: str) -> None:
-    """Print parts as one line, each escaped."""
-    print(" ".join(map(escape, untrusted_parts)))
+    """Print parts as one line."""
+    print(" ".join(map(flat, untrusted_parts)))
 
 
 def heading(untrusted_text: str, *, on: bool) -> None:
     """Print one line that stands out, in bold when `on`."""
-    print(paint(escape(untrusted_text), "bold", on=on))
+    print(paint(flat(untrusted_text), "bold", on=on))
 
 
 def marked(mark: str, untrusted_text: str) -> None:
     """Print one line after a mark of our own, which may be painted."""
-    print(mark, escape(untrusted_text))
+    print(mark, flat(untrusted_text))
 
 
 def problem(untrusted_text: str) -> None:
@@ -60,7 +66,7 @@ def as_json(value: Any) -> None:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str | None]], *, empty: str) -> None:
     """Print rows below headers; `empty` says what it means that there are none. None is shown as `-`."""
-    shown = [["-" if cell is None else escape(cell) for cell in row] for row in rows]
+    shown = [["-" if cell is None else flat(cell) for cell in row] for row in rows]
     if not shown:
         print(empty)
         return
@@ -74,10 +80,14 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str | None]], *, empty
         width=None if sys.stdout.isatty() else 10_000, no_color=not colours, highlight=False, markup=False
     )
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if colours else "")
-    for header in headers:
-        grid.add_column(header, overflow="fold")
+    for header, column in zip(headers, zip(*shown, strict=True), strict=True):
+        grid.add_column(header, overflow="fold", justify="right" if all(map(_is_count, column)) else "left")
     for row in shown:
         grid.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(grid)
     print("\n".join(row.rstrip() for row in captured.get().splitlines()))
+
+
+def _is_count(cell: str) -> bool:
+    return cell == "-" or cell.replace(",", "").isdigit()

@@ -10,8 +10,7 @@ from typing import Final
 
 from bxctl.chat.view import ARGUMENT_CHARS, RESULT_CHARS, Event, approval_text
 from bxctl.chat.words import Words
-from bxctl.render import coloured, paint
-from proto.escape import clip, escape
+from bxctl.render import coloured, flat, paint
 from proto.labels import DataClass, Label
 from proto.messages import loop
 
@@ -76,7 +75,7 @@ class Screen:
                 self._break()
             case loop.ChatFailed():
                 pointer = f" (runbook: {event.runbook})" if event.runbook else ""
-                self._line(f"{escape(event.message)}{escape(pointer)}", "red")
+                self._line(f"{flat(event.message)}{flat(pointer)}", "red")
 
     async def approve(self, wanted: loop.ChatApproval) -> bool | None:
         """Ask in place."""
@@ -114,11 +113,11 @@ class Screen:
 
     def _tool(self, event: loop.ChatTool) -> None:
         if event.state == "running":
-            self._line(f"▸ {escape(event.tool)} {clip(event.arguments, ARGUMENT_CHARS)}", "cyan")
-            self._wait_for(f"running {clip(event.tool, 40)}")
+            self._line(f"▸ {flat(event.tool)} {flat(event.arguments, ARGUMENT_CHARS)}", "cyan")
+            self._wait_for(f"running {flat(event.tool, 40)}")
             return
         mark, colour = ("✓", "green") if event.state == "ok" else ("✗", "yellow")
-        self._line(f"{mark} {escape(event.tool)}: {clip(event.text, RESULT_CHARS)}", colour)
+        self._line(f"{mark} {flat(event.tool)}: {flat(event.text, RESULT_CHARS)}", colour)
         # What comes next is said after this result.
         self._streamed = ""
         self._wait_for("thinking")

@@ -7,7 +7,8 @@ from typing import Protocol
 import msgspec
 
 from bxctl.chat.words import Words
-from proto.escape import clip, escape, escape_lines
+from bxctl.render import flat
+from proto.escape import escape_lines
 from proto.labels import Label
 from proto.messages import loop
 
@@ -79,9 +80,9 @@ class PlainView:
             case loop.ChatDone():
                 print(Words().safe(event.text), flush=True)
             case loop.ChatTool(state="running"):
-                self._note(f"{event.tool} {clip(event.arguments, ARGUMENT_CHARS)}")
+                self._note(f"{flat(event.tool)} {flat(event.arguments, ARGUMENT_CHARS)}")
             case loop.ChatTool():
-                self._note(f"{event.tool}: {event.state}: {clip(event.text, RESULT_CHARS)}")
+                self._note(f"{flat(event.tool)}: {event.state}: {flat(event.text, RESULT_CHARS)}")
             case loop.ChatLabel():
                 self._note(f"the session is now {Label(class_=event.class_, untrusted=event.untrusted)}")
             case _:
@@ -105,4 +106,4 @@ class PlainView:
 
 def approval_text(wanted: loop.ChatApproval) -> str:
     """What an approval asks, and until when."""
-    return f"a tool call waits for you (until {escape(wanted.expires)}):\n  {escape_lines(wanted.text)}"
+    return f"a tool call waits for you (until {flat(wanted.expires)}):\n  {escape_lines(wanted.text)}"

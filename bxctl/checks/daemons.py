@@ -5,7 +5,7 @@ from typing import Final
 
 from bxctl.checks import Finding, Looked
 from bxctl.places import Box
-from proto.escape import clip
+from bxctl.render import flat
 from proto.faults import Fault
 from proto.messages.broker import Approvals, ApprovalsReply, Grants, GrantsReply, PolicyShow, PolicyShowReply
 from proto.messages.egress import Destinations, DestinationsReply
@@ -49,7 +49,7 @@ def memory(box: Box) -> Looked:
     findings += [
         Finding(
             one.file,
-            f"entry {one.number} is left out of every prompt by rule {one.rule}, {one.reason}: {clip(one.entry, 60)}",
+            f"entry {one.number} is left out of every prompt by rule {one.rule}, {one.reason}: {flat(one.entry, 60)}",
             f"$EDITOR {box.home / 'memory' / one.file}",
             "memory-unavailable",
         )
@@ -88,7 +88,7 @@ def approvals(box: Box) -> Looked:
     """Calls that wait for the owner; no problem, but something to know."""
     reply: ApprovalsReply = box.ask("owner-broker", Approvals(), ApprovalsReply)
     findings = tuple(
-        Finding(one.approval, clip(one.text, 80), f"bxctl approve {one.approval}", None, "note")
+        Finding(one.approval, flat(one.text, 80), f"bxctl approve {one.approval}", None, "note")
         for one in reply.approvals
     )
     return Looked("approvals", f"{len(reply.approvals)} waiting", findings)

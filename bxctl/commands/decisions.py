@@ -7,11 +7,12 @@ import typer
 from bxctl import exits, render
 from bxctl.options import AdminSocket, Home, Json
 from bxctl.places import find
+from bxctl.render import flat
 from proto.canon import compact
-from proto.escape import clip
 from proto.messages.broker import Decisions, DecisionsReply
 
 _SHOWN_ELSEWHERE = frozenset({"prev", "hash", "salt", "time", "session", "verdict", "tool", "reasons"})
+_MORE_CHARS = 160
 
 
 def decisions(
@@ -45,5 +46,5 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
         str(line.get("verdict", "")),
         str(line.get("tool") or line.get("kind") or ""),
         ", ".join(map(str, reasons)) if isinstance(reasons, list) else "",
-        clip(compact(rest), 160),
+        flat(compact(rest), _MORE_CHARS),
     )

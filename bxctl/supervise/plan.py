@@ -18,6 +18,7 @@ from proto.sockets import served_by, socket
 DAEMONS: Final = ("memoryd", "brokerd", "egressd", "loopd")
 MODEL: Final = "boxmaker-model"
 _NOT_FOR_THEM: Final = frozenset({providers.VARIABLE, "NOTIFY_SOCKET"})
+_OF_SYSTEMD: Final = frozenset({"CREDENTIALS_DIRECTORY"})
 _LOOKS_LIKE_A_KEY: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
@@ -82,7 +83,7 @@ def _daemon(name: str, home: Path, config: Path | None, environ: Mapping[str, st
     config = config or (own if own.exists() else None)
     command = [sys.executable, "-m", name, "serve", "--home", str(home)]
     command += ["--config", str(config)] if config else []
-    named = frozenset(one.credential for one in rules.destinations.values() if one.credential)
+    named = frozenset(one.credential for one in rules.destinations.values() if one.credential) | _OF_SYSTEMD
     probes = tuple(
         Probe(row.at(home), "frames") for row in served_by(name) if row.protocol == "frames" and row.client == "bxctl"
     )

@@ -91,14 +91,15 @@ class Processes:
             Fault: `start-failed`.
 
         """
+        waiting = [program.name for program in self._programs]
         with anyio.move_on_after(READY_SECONDS):
             for program in self._programs:
                 for probe in program.probes:
                     await self._answers(probe)
-            self._all_ready = True
-        if not self._all_ready:
-            waiting = ", ".join(program.name for program in self._programs)
-            raise Fault("start-failed", f"not all of {waiting} answered within {READY_SECONDS:g} s")
+                waiting.remove(program.name)
+        if waiting:
+            raise Fault("start-failed", f"{waiting[0]} did not answer within {READY_SECONDS:g} s")
+        self._all_ready = True
 
     async def stop(self) -> None:
         """End the programs by SIGTERM, the last started first; by SIGKILL what does not end in time."""
