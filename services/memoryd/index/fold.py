@@ -29,6 +29,7 @@ _PAIRED: Final = (
     r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN: Final = re.compile(rf"(?P<paired>[{_PAIRED}]+)|[^\W_{_PAIRED}]+")
+_ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
 _PAIRED_CHAR: Final = re.compile(rf"[{_PAIRED}]")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’]s\b")
 # Letters that Unicode does not decompose into a base and an accent.
@@ -50,8 +51,11 @@ _bases: Final = _Bases()
 
 def fold(text: str) -> list[str]:
     """The terms of a text in its order."""
+    plain = _plain(text)
+    if plain.isascii():
+        return [stem(word[:_TERM_LIMIT_CHARS]) for word in _ASCII_RUN.findall(plain)]
     terms: list[str] = []
-    for run in _RUN.finditer(_plain(text)):
+    for run in _RUN.finditer(plain):
         word = run[0]
         if run["paired"]:
             terms += _pairs(word)

@@ -6,7 +6,7 @@ rebuild writes a file of its own, and holds both only while that file takes the 
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from memoryd.index import logs
@@ -18,6 +18,8 @@ from proto.faults import Fault
 from proto.labels import DataClass
 
 _NEW: Final = ".new"
+# Logs that are read in one transaction, when all are.
+_LOGS_TOGETHER: Final = 100
 
 
 class Index:
@@ -79,7 +81,7 @@ class Index:
             with self._writing:
                 self._notes = notes
             remove_files(self._path + _NEW)
-            new = Store(self._path + _NEW, self._max_class)
+            new = Store(self._path + _NEW, self._max_class, bulk=True)
             try:
                 self._catch_up(new, sessions_dir)
                 self._sync_notes(new, notes)
@@ -136,7 +138,10 @@ class Index:
     def _catch_up(self, store: Store, sessions_dir: str) -> Counts:
         sessions = logs.sessions_with_logs(sessions_dir)
         gone = {logs.session_of(log) for log in store.known_logs()}.difference(sessions)
-        records = sum(self._read_log(store, sessions_dir, session) for session in [*sessions, *sorted(gone)])
+        records = 0
+        for some in _batches([*sessions, *sorted(gone)]):
+            with store.transaction():
+                records += sum(self._read_log(store, sessions_dir, session) for session in some)
         return Counts(logs=len(sessions), records=records, notes=0, damaged=self._damaged(sessions))
 
     def _read_log(self, store: Store, sessions_dir: str, session: str) -> int:
@@ -188,6 +193,11 @@ class Index:
 
     def _damaged(self, sessions: Sequence[str] | set[str]) -> tuple[str, ...]:
         return tuple(sorted(self._damaged_logs.intersection(sessions)))
+
+
+def _batches(sessions: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(sessions), _LOGS_TOGETHER):
+        yield sessions[first : first + _LOGS_TOGETHER]
 
 
 def _note_digest(entry: NoteEntry) -> bytes:

@@ -22,8 +22,8 @@ _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
 _DOCUMENTS: Final = (
-    "SELECT sources.rowid, kind, session, epoch, record, time, role, class, untrusted, author, file, shown.text,"
-    " hits.c0 FROM sources JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
+    "SELECT sources.rowid, author, shown.text, hits.c0 FROM sources"
+    " JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
 )
 
 
@@ -31,7 +31,8 @@ class Document(msgspec.Struct, frozen=True):
     """A row as ranking sees it. `terms` are those of its author and text, in their order."""
 
     rowid: int
-    row: Row
+    author: str | None
+    text: str
     terms: list[str]
 
 
@@ -115,6 +116,28 @@ class Lookup:
         values = (session, first, last, UNTRUSTED_FROM, int(untrusted))
         return [_document(*columns) for columns in self._connection.execute(sql, values)]
 
+    def row(self, rowid: int) -> Row:
+        """A row with its source."""
+        sql = (
+            "SELECT kind, session, epoch, record, time, role, class, untrusted, author, file, text"
+            " FROM sources JOIN shown USING (rowid) WHERE sources.rowid = ?"
+        )
+        with damage_is_a_fault():
+            found = self._one(sql, rowid)
+        kind, session, epoch, record, moment, role, class_, untrusted, author, file, text = found
+        return Row(
+            kind=kind,
+            session=session,
+            epoch=epoch,
+            record=record,
+            time=moment,
+            role=role,
+            label=Label(class_=DataClass(class_), untrusted=bool(untrusted)),
+            author=author,
+            file=file,
+            text=text,
+        )
+
     def _one(self, sql: str, rowid: int) -> Any:
         found = self._connection.execute(sql, (rowid,)).fetchone()
         if found is None:
@@ -151,18 +174,5 @@ def _merged(records: list[int], reach: int) -> list[tuple[int, int]]:
     return ends
 
 
-def _document(*columns: Any) -> Document:
-    rowid, kind, session, epoch, record, moment, role, class_, untrusted, author, file, text, terms = columns
-    row = Row(
-        kind=kind,
-        session=session,
-        epoch=epoch,
-        record=record,
-        time=moment,
-        role=role,
-        label=Label(class_=DataClass(class_), untrusted=bool(untrusted)),
-        author=author,
-        file=file,
-        text=text,
-    )
-    return Document(rowid, row, terms.split(" "))
+def _document(rowid: int, author: str | None, text: str, terms: str) -> Document:
+    return Document(rowid, author, text, terms.split(" "))

@@ -34,7 +34,7 @@ AROUND: Final = len(_BEFORE) - 1
 _ANSWERS: Final = 0.2
 _SAID_AGAIN: Final = 0.2
 _SPEAKER: Final = 0.4
-_ASKS: Final = 0.8
+_ASKING: Final = 0.25
 _SHORT_TERMS: Final = 1.0
 _TOGETHER: Final = 0.25
 _WANTED: Final = 0.15
@@ -57,6 +57,7 @@ _NUMBER: Final = re.compile(
 )
 # A line of a pasted conversation begins with who says it.
 _SPEAKER_PREFIX: Final = re.compile(r"([^\W\d_][\w .'-]{0,39}): ")
+_ASKING_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[?？]")
 _ENDS_ASKING: Final = re.compile(r"[?？]\W{0,3}\Z")
 
 
@@ -99,9 +100,7 @@ def evidence(asked: Question, document: Document) -> Evidence:
     for term in asked.weights.keys() & set(terms):
         count = terms.count(term)
         shared[term] = asked.weights[term] * count * (_K1 + 1) / (count + length)
-    return Evidence(
-        terms=shared, asks=_ENDS_ASKING.search(document.row.text, max(0, len(document.row.text) - 8)) is not None
-    )
+    return Evidence(terms=shared, asks=_ENDS_ASKING.search(document.text, max(0, len(document.text) - 8)) is not None)
 
 
 def score(asked: Question, document: Document, at: int, turns: Sequence[Evidence]) -> float:
@@ -133,7 +132,7 @@ def _around(at: int, turns: Sequence[Evidence]) -> dict[str, float]:
 
 def _manner(asked: Question, document: Document, own: Evidence) -> float:
     """How a text is said, as a factor: by whom, whether it asks, how short it is, whether it has what is wanted."""
-    text = document.row.text
+    text = document.text
     factor = 1.0
     if asked.wants_time and _TIME.search(text):
         factor += _WANTED
@@ -142,14 +141,20 @@ def _manner(asked: Question, document: Document, own: Evidence) -> float:
     if not asked.weights.keys().isdisjoint(_speaker_terms(document)):
         factor += _SPEAKER
     if own.asks:
-        factor *= _ASKS
+        factor *= 1 - _ASKING * _asking_share(text)
     return factor * len(document.terms) / (len(document.terms) + _SHORT_TERMS)
 
 
+def _asking_share(text: str) -> float:
+    """How much of a text are questions: many a statement ends in "and you?"."""
+    asking = sum(len(sentence[0]) for sentence in _ASKING_SENTENCE.finditer(text))
+    return asking / max(1, len(text))
+
+
 def _speaker_terms(document: Document) -> list[str]:
-    if document.row.author:
-        return fold(document.row.author)
-    prefix = _SPEAKER_PREFIX.match(document.row.text)
+    if document.author:
+        return fold(document.author)
+    prefix = _SPEAKER_PREFIX.match(document.text)
     return fold(prefix[1]) if prefix else []
 
 

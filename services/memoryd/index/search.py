@@ -6,29 +6,29 @@ Deterministic: the same index and question give the same answer.
 import functools
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Final
 
 import msgspec
 
 from memoryd.index.fold import query_terms
-from memoryd.index.hits import Hit, RecallAnswer, UntrustedMode
-from memoryd.index.lookup import Document, Lookup
+from memoryd.index.hits import Hit, RecallAnswer, Row, UntrustedMode
+from memoryd.index.lookup import Lookup
 from memoryd.index.rank import AROUND, Question, evidence, question, score
 from memoryd.index.render import no_matches, render, tag
 from memoryd.index.snippet import snippet
 from proto.labels import PRIVATE, Label, join
 
-_CANDIDATES: Final = 32
+_CANDIDATES: Final = 24
 # Turns this near to a candidate are ranked with it.
 _BESIDE: Final = 2
-# A turn's calls and their results stand between it and the next, so a turn may be more than one record away.
-_REACH_RECORDS: Final = AROUND + 2 * _BESIDE
+_REACH_RECORDS: Final = AROUND + _BESIDE
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """A candidate and its score."""
+    """A row that may be a hit, and its score."""
 
-    document: Document
+    row: Row
     score: float
 
 
@@ -37,11 +37,12 @@ def search(lookup: Lookup, query: str, k: int, mode: UntrustedMode) -> RecallAns
     terms = query_terms(query)
     frequencies = lookup.frequencies(terms)
     asked = question(query, terms, frequencies)
-    trusted = _ranked(lookup, asked, lookup.candidates(frequencies.holding, _CANDIDATES, untrusted=False))
+    holding = frequencies.holding
+    trusted = _ranked(lookup, asked, lookup.candidates(holding, _CANDIDATES, untrusted=False), k)
     untrusted = []
     if mode != "never":
-        untrusted = _ranked(lookup, asked, lookup.candidates(frequencies.holding, _CANDIDATES, untrusted=True))
-    rows = [place.document.row for place in share_places(trusted, untrusted, k, mode)]
+        untrusted = _ranked(lookup, asked, lookup.candidates(holding, _CANDIDATES, untrusted=True), k)
+    rows = [scored.row for scored in share_places(trusted, untrusted, k, mode)]
     if not rows:
         return RecallAnswer(text=no_matches(query), label=PRIVATE, hits=())
     label = PRIVATE
@@ -68,24 +69,33 @@ def share_places(trusted: Sequence[Scored], untrusted: Sequence[Scored], k: int,
     worth = trusted[0].score / 2 if trusted else 0.0
     room = k - min(len(trusted), (k + 1) // 2)
     eligible = [scored for scored in untrusted if scored.score >= worth][:room]
-    return sorted([*trusted, *eligible], key=order)[:k] if room else list(trusted[:k])
+    return sorted([*trusted, *eligible], key=order)[:k]
 
 
-def order(scored: Scored) -> tuple[float, float, str, int, int]:
+def order(scored: Scored) -> tuple[float, float, str, int, str]:
     """Best first; of equals the newest; then one that does not depend on when the index was made."""
-    row = scored.document.row
+    row = scored.row
     moment = datetime.fromisoformat(row.time).timestamp()
-    return (-scored.score, -moment, row.session, row.record, scored.document.rowid)
+    return (-scored.score, -moment, row.session, row.record, row.text)
 
 
-def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int]) -> list[Scored]:
-    """Candidates of one trust and the turns beside them, in order, each scored with what stands around it."""
-    scored = []
+def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int], k: int) -> list[Scored]:
+    """The best of the candidates of one trust and the turns beside them, scored with what stands around them, in order.
+
+    At least `k` when so many match.
+    """
+    points: dict[int, float] = {}
     wanted = set(rowids)
     for passage in lookup.passages(rowids, _REACH_RECORDS):
         turns = [evidence(asked, document) for document in passage]
-        for at, document in enumerate(passage):
-            beside = passage[max(0, at - _BESIDE) : at + _BESIDE + 1]
-            if any(other.rowid in wanted for other in beside) and (points := score(asked, document, at, turns)):
-                scored.append(Scored(document, points))
-    return sorted(scored, key=order)
+        places = [at for at, document in enumerate(passage) if document.rowid in wanted]
+        beside = {near for at in places for near in range(max(0, at - _BESIDE), min(len(passage), at + _BESIDE + 1))}
+        points |= {passage[at].rowid: score(asked, passage[at], at, turns) for at in beside}
+    best: list[Scored] = []
+    by_points = sorted((pair for pair in points.items() if pair[1] > 0), key=lambda pair: -pair[1])
+    # Those of equal points come in whole or not at all: which of them are best is said by `order`.
+    for _, equals in groupby(by_points, key=lambda pair: pair[1]):
+        if len(best) >= k:
+            break
+        best += [Scored(lookup.row(rowid), worth) for rowid, worth in equals]
+    return sorted(best, key=order)

@@ -104,15 +104,22 @@ def connect(path: str) -> apsw.Connection:
 class Store:
     """The writing side of an index's file."""
 
-    def __init__(self, path: str, max_class: DataClass) -> None:
-        """Open the file; make it, when it is missing or is of another format, folding or `max_class`."""
-        self.path = path
+    def __init__(self, path: str, max_class: DataClass, *, bulk: bool = False) -> None:
+        """Open the file; make it, when it is missing or is of another format, folding or `max_class`.
+
+        With `bulk` nothing is secured on the way: for a file that counts only once it is whole.
+        """
         settings = {"format": str(_FORMAT), "folding": str(FOLDING), "max_class": max_class.value}
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         if os.path.exists(path) and not _is_current(path, settings):
             remove_files(path)
         with damage_is_a_fault():
             self._connection = connect(path) if os.path.exists(path) else _create(path, settings)
+            if bulk:
+                self._connection.execute("PRAGMA synchronous = OFF")
+        # What the open transaction changes in `terms` and `totals`: many rows hold the same terms.
+        self._term_changes: Counter[str] = Counter()
+        self._total_changes: Counter[str] = Counter()
 
     def close(self) -> None:
         """Write everything into the one file, and let go of it."""
@@ -120,23 +127,27 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
-        with damage_is_a_fault(), self._connection:
-            yield
+        """All of it or nothing. One inside another is a part of it."""
+        outermost = not self._connection.in_transaction
+        try:
+            with damage_is_a_fault(), self._connection:
+                yield
+                if outermost:
+                    self._write_counts()
+        finally:
+            if outermost:
+                self._term_changes.clear()
+                self._total_changes.clear()
 
     def add(self, rows: Sequence[Row]) -> list[int]:
         """Add rows; their row ids, in the order given."""
         rowids = self._new_rowids(rows)
-        counts: Counter[str] = Counter()
-        terms_total = 0
         # FTS5 writes out what it gathered when a row id is smaller than the one before it.
         for rowid, row in sorted(zip(rowids, rows, strict=True), key=lambda pair: pair[0]):
             # Who said it can be asked for like what was said.
             terms = fold(f"{row.author} {row.text}" if row.author else row.text)
-            counts.update(set(terms))
-            terms_total += len(terms)
+            self._count(terms, 1)
             self._insert(rowid, row, terms)
-        self._count(counts, len(rows), terms_total)
         return rowids
 
     def remove(self, rowids: Iterable[int]) -> None:
@@ -146,7 +157,7 @@ class Store:
             terms = str(text).split()
             for table in ("hits", "sources", "shown"):
                 self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))  # noqa: S608  (three names above)
-            self._count(Counter(dict.fromkeys(terms, -1)), -1, -len(terms))
+            self._count(terms, -1)
 
     def log_progress(self, log: str) -> LogProgress:
         """How far a log was read; nothing of one that is not known."""
@@ -223,15 +234,22 @@ class Store:
         execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (rowid, *source))
         execute("INSERT INTO shown VALUES (?, ?, ?, ?)", (rowid, row.author, row.file, row.text))
 
-    def _count(self, counts: Counter[str], rows: int, terms: int) -> None:
+    def _count(self, terms: list[str], change: int) -> None:
+        if change > 0:
+            self._term_changes.update(set(terms))
+        else:
+            self._term_changes.subtract(set(terms))
+        self._total_changes["rows"] += change
+        self._total_changes["terms"] += change * len(terms)
+
+    def _write_counts(self) -> None:
         self._connection.executemany(
             "INSERT INTO terms VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET rows = rows + excluded.rows",
-            sorted(counts.items()),
+            sorted(self._term_changes.items()),
         )
-        if rows < 0:
-            gone = [(term,) for term in counts]
-            self._connection.executemany("DELETE FROM terms WHERE term = ? AND rows <= 0", gone)
-        changes = [(rows, "rows"), (terms, "terms")]
+        gone = [(term,) for term, change in self._term_changes.items() if change < 0]
+        self._connection.executemany("DELETE FROM terms WHERE term = ? AND rows <= 0", gone)
+        changes = [(change, name) for name, change in self._total_changes.items()]
         self._connection.executemany("UPDATE totals SET value = value + ? WHERE name = ?", changes)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
