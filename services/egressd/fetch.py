@@ -12,8 +12,8 @@ import anyio
 import anyio.to_process
 import h11
 
-from egressd import page
 from egressd.config import Fetch
+from egressd.text import Text, plain
 from egressd.wire.addresses import is_loopback, is_public
 from egressd.wire.dial import Resolver, Upstream, dial_address, resolve
 from egressd.wire.inflate import Overflow, inflater
@@ -24,7 +24,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _FIRST_FREE_PORT: Final = 1024
 _MOST_ADDRESSES: Final = 3
-_TEXTS: Final = frozenset({"application/json", "application/xml", "application/xhtml+xml", "application/x-ndjson"})
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_TEXTS: Final = frozenset({"application/json", "application/xml", "application/x-ndjson"})
 _AGENT: Final = b"boxmaker"
 
 Reason = Literal["address", "name", "connect", "tls", "timeout", "size", "protocol", "content"]
@@ -160,14 +161,20 @@ class Fetcher:
             raise h11.RemoteProtocolError("the body breaks off")
         return bytes(body)
 
-    async def _text(self, url: Url, response: _Response) -> page.Text:
+    async def _text(self, url: Url, response: _Response) -> Text:
         limit = self._limits.text_bytes
-        if not page.is_html(response.content_type):
-            return page.plain(response.body, response.charset, limit)
+        if response.content_type not in _HTML:
+            return plain(response.body, response.charset, limit)
         # In a process of its own: a page can be made to take long, and a process can be ended.
         return await anyio.to_process.run_sync(
-            page.html, response.body, response.charset, str(url), limit, cancellable=True
+            _text_of_page, response.body, response.charset, str(url), limit, cancellable=True
         )
+
+
+def _text_of_page(body: bytes, charset: str | None, url: str, limit_bytes: int) -> Text:
+    from egressd.page import html  # what reads HTML is large, and wanted in the worker alone
+
+    return html(body, charset, url, limit_bytes)
 
 
 def _parsed(text: str, *, loopback: bool) -> Url:

@@ -1,7 +1,8 @@
 """An upstream that does exactly what a test says, byte by byte: for what no proper server would do.
 
 Features: over loopback TCP, TLS with a given certificate, or a Unix socket; reads one whole request a connection and
-keeps it; then runs the test's script on the connection; counts connections, also those that send nothing.
+keeps it; then runs the test's script on the connection; counts connections, also those that send nothing; may speak
+first.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ class Upstream:
         self.script = script
         self.requests: list[bytes] = []
         self.connections = 0
+        self.greeting = b""
         self._tls = tls
         if unix is not None:
             unix.parent.mkdir(parents=True, exist_ok=True)
@@ -61,6 +63,7 @@ class Upstream:
             if self._tls is not None:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             connection.settimeout(20)
+            connection.sendall(self.greeting)
             request = _request(connection)
             if request is None:
                 return

@@ -1,0 +1,40 @@
+"""An authority of a test's own, and certificates by it, made by the `openssl` program."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+
+class Authority:
+    """A new authority in a folder; `ca_file` is what a client must believe."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ca_file = folder / "ca.pem"
+        self._folder = folder
+        _openssl(
+            folder, "req", "-x509", *_NEW_KEY, "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority"
+        )
+
+    def server(self, *names: str) -> ssl.SSLContext:
+        """How a server with a certificate for some names (`DNS:…`, `IP:…`) speaks TLS."""
+        stem = names[0].replace(":", "-")
+        (self._folder / f"{stem}.ext").write_text(f"subjectAltName={','.join(names)}\n")
+        _openssl(self._folder, "req", "-new", *_NEW_KEY, f"{stem}.key", "-out", f"{stem}.csr", "-subj", "/CN=test")
+        _openssl(
+            self._folder, "x509", "-req", "-in", f"{stem}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+            "-days", "2", "-extfile", f"{stem}.ext", "-out", f"{stem}.pem",
+        )  # fmt: skip
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._folder / f"{stem}.pem", self._folder / f"{stem}.key")
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        """How a client that believes this authority speaks TLS."""
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout")
+
+
+def _openssl(folder: Path, *words: str) -> None:
+    subprocess.run(("openssl", *words), cwd=folder, check=True, capture_output=True)

@@ -1,0 +1,266 @@
+"""One hop: where it may go, that it goes where was checked, and what comes back; every failure is an answer."""
+
+import gzip
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from egressd import fetch
+from egressd.config import Fetch
+from egressd.fetch import Fetcher
+from proto.messages.egress import Fetch as FetchRequest
+from proto.messages.egress import Fetched, FetchFailed, FetchRedirected
+from tests.e2e.box import Box
+from tests.egressd.certificates import Authority
+from tests.fakes.upstream import answer, chunked, upstream
+
+pytestmark = pytest.mark.anyio
+LIMITS = Fetch(total_s=5, body_bytes=10_000, text_bytes=1_000)
+
+
+class Names:
+    """Resolves names as a test says, a different answer each time if it says so; counts the questions."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        if not self._answers:
+            raise socket.gaierror(-2, "Name or service not known")
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def server(authority: Authority) -> ssl.SSLContext:
+    return authority.server("DNS:page.example", "IP:127.0.0.1")
+
+
+@pytest.fixture
+def fetcher(authority: Authority) -> Callable[..., Fetcher]:
+    def make(*answers: list[str], limits: Fetch = LIMITS) -> Fetcher:
+        return Fetcher(limits, authority.client(), Names(*(answers or (["127.0.0.1"],))))
+
+    return make
+
+
+def _failed(answered: Any, reason: str) -> str:
+    assert isinstance(answered, FetchFailed), answered
+    assert answered.reason == reason, answered
+    return answered.message
+
+
+async def test_a_page_over_tls(fetcher: Callable[..., Fetcher], server: ssl.SSLContext) -> None:
+    page = b"<title>Launch</title><p>It moved to <a href='/t'>Thursday</a>"
+    with upstream(answer(page, content_type="text/html; charset=utf-8"), tls=server) as up:
+        answered = await fetcher().hop(f"https://page.example:{up.port}/notes?q=1#top", loopback=True)
+        (request,) = up.requests
+    assert answered == Fetched(
+        url=f"https://page.example:{up.port}/notes?q=1",
+        status=200,
+        content_type="text/html",
+        text=f"Launch\n\nIt moved to Thursday (https://page.example:{up.port}/t)",
+        truncated=False,
+    )
+    line, *headers = request.decode().split("\r\n")
+    assert line == "GET /notes?q=1 HTTP/1.1"
+    assert f"Host: page.example:{up.port}" in headers
+    assert {header.split(":")[0] for header in headers if header} == {
+        "Host", "User-Agent", "Accept", "Accept-Encoding", "Connection",
+    }  # fmt: skip
+
+
+async def test_the_connection_goes_to_the_address_that_was_checked(
+    fetcher: Callable[..., Fetcher], server: ssl.SSLContext
+) -> None:
+    """A name that means another address the next time it is asked for gains nothing: it is asked for once."""
+    with upstream(answer(b"here", content_type="text/plain"), tls=server) as up:
+        found = fetcher(["127.0.0.1"], ["169.254.169.254"])
+        answered = await found.hop(f"https://page.example:{up.port}/", loopback=True)
+    assert isinstance(answered, Fetched)
+    assert found._resolve.asked == ["page.example"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("https://page.example/", ["127.0.0.1"]),
+        ("https://page.example/", ["1.1.1.1", "10.0.0.1"]),
+        ("https://page.example/", ["10.0.0.1", "1.1.1.1"]),
+        ("https://page.example/", ["2606:4700::1111", "::1"]),
+        ("https://page.example/", ["::ffff:127.0.0.1"]),
+        ("https://page.example/", ["fe80::1%eth0"]),
+        ("https://169.254.169.254/latest/meta-data", ["169.254.169.254"]),
+        ("https://[::1]/", ["::1"]),
+        ("https://localhost/", ["127.0.0.1"]),
+    ],
+)
+async def test_a_name_that_leads_inside_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, fetcher: Callable[..., Fetcher], url: str, addresses: list[str]
+) -> None:
+    async def dial(*_: object) -> None:
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.setattr(fetch, "dial_address", dial)
+    _failed(await fetcher(addresses).hop(url, loopback=False), "address")
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "169.254.169.254", "1.1.1.1", "0.0.0.0", "::ffff:127.0.0.1"])
+async def test_the_loopback_flag_opens_loopback_alone(fetcher: Callable[..., Fetcher], address: str) -> None:
+    _failed(await fetcher([address]).hop("http://page.example:8080/", loopback=True), "address")
+    if address != "1.1.1.1":
+        _failed(await fetcher([address]).hop("https://page.example/", loopback=True), "address")
+
+
+async def test_http_needs_the_flag(fetcher: Callable[..., Fetcher]) -> None:
+    with upstream(answer(b"x", content_type="text/plain")) as up:
+        url = f"http://127.0.0.1:{up.port}/"
+        assert _failed(await fetcher().hop(url, loopback=False), "protocol") == "refused: only https is fetched"
+        assert up.connections == 0
+        assert isinstance(await fetcher().hop(url, loopback=True), Fetched)
+
+
+@pytest.mark.parametrize("url", ["https://u:p@page.example/", "ftp://page.example/", "https://page.example:22/", "x"])
+async def test_what_is_no_url_to_fetch(fetcher: Callable[..., Fetcher], url: str) -> None:
+    assert _failed(await fetcher(["1.1.1.1"]).hop(url, loopback=True), "protocol").startswith("refused: ")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "to"),
+    [("/b", "http://127.0.0.1:{port}/b"), ("https://other.example/x", "https://other.example/x"),
+     ("http://169.254.169.254/", "http://169.254.169.254/"), ("//[::1]/", "http://[::1]/")],
+)  # fmt: skip
+async def test_a_redirect_comes_back_to_be_decided(
+    fetcher: Callable[..., Fetcher], status: int, location: str, to: str
+) -> None:
+    with upstream(answer(b"", status=f"{status} Moved", headers=f"Location: {location}\r\n")) as up:
+        answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/a", loopback=True)
+        assert up.connections == 1
+    assert answered == FetchRedirected(status=status, location=to.format(port=up.port))
+
+
+async def test_a_redirect_to_nothing_that_can_be_fetched(fetcher: Callable[..., Fetcher]) -> None:
+    with upstream(answer(b"", status="302 Found", headers="Location: file:///etc/passwd\r\n")) as up:
+        message = _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "protocol")
+    assert "passwd" not in message
+
+
+async def test_failures_are_answers(
+    fetcher: Callable[..., Fetcher], authority: Authority, server: ssl.SSLContext
+) -> None:
+    _failed(await fetcher([]).hop("https://page.example/", loopback=True), "name")
+    found = Fetcher(LIMITS, authority.client(), Names())
+    _failed(await found.hop("https://page.example/", loopback=True), "name")
+    _failed(await fetcher().hop("http://127.0.0.1:1/", loopback=True), "connect")
+    with upstream(answer(b"x"), tls=server) as up:
+        message = _failed(await fetcher().hop(f"https://other.example:{up.port}/", loopback=True), "tls")
+        assert "other.example" in message
+        stranger = Fetcher(LIMITS, ssl.create_default_context(), Names(["127.0.0.1"]))
+        _failed(await stranger.hop(f"https://page.example:{up.port}/", loopback=True), "tls")
+        assert up.requests == []
+    with upstream(answer(b"x")) as up:
+        up.greeting = b"220 mail.example ESMTP\r\n"
+        _failed(await fetcher().hop(f"https://page.example:{up.port}/", loopback=True), "tls")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Type: text/plain\r\n\r\nhalf",
+     b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"],
+)  # fmt: skip
+async def test_an_answer_that_is_no_http(fetcher: Callable[..., Fetcher], raw: bytes) -> None:
+    with upstream(lambda connection: connection.sendall(raw)) as up:
+        _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "protocol")
+
+
+async def test_size_and_time_are_bounded(fetcher: Callable[..., Fetcher]) -> None:
+    def endless(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        while True:
+            connection.sendall(b"a" * 1000)
+
+    def trickle(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        while True:
+            connection.sendall(b"a")
+            time.sleep(0.02)
+
+    bomb = gzip.compress(b"a" * 5_000_000)
+    with upstream(endless) as up:
+        url = f"http://127.0.0.1:{up.port}/"
+        _failed(await fetcher().hop(url, loopback=True), "size")
+        up.script = answer(bomb, content_type="text/plain", headers="Content-Encoding: gzip\r\n")
+        _failed(await fetcher().hop(url, loopback=True), "size")
+        up.script = trickle
+        found = fetcher(limits=Fetch(total_s=0.3, body_bytes=10_000, text_bytes=1_000))
+        _failed(await found.hop(url, loopback=True), "timeout")
+        up.script = answer(b"a" * 5_000, content_type="text/plain")
+        answered = await fetcher().hop(url, loopback=True)
+    assert isinstance(answered, Fetched)
+    assert (answered.text, answered.truncated) == ("a" * 1_000, True)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "taken"),
+    [("text/plain", True), ("text/csv; charset=utf-8", True), ("application/json", True), ("application/ld+json", True),
+     ("application/xml", True), ("image/svg+xml", True), ("TEXT/HTML", True), ("image/png", False),
+     ("application/pdf", False), ("application/octet-stream", False), ("text/", True), ('"', True)],
+)  # fmt: skip
+async def test_only_text_is_read(fetcher: Callable[..., Fetcher], content_type: str, taken: bool) -> None:
+    with upstream(answer(b"text", content_type=content_type)) as up:
+        answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True)
+    if taken:
+        assert isinstance(answered, Fetched)
+        assert answered.text == "text"
+    else:
+        _failed(answered, "content")
+
+
+async def test_a_compressed_page_and_one_in_pieces(fetcher: Callable[..., Fetcher]) -> None:
+    packed = gzip.compress("Grüße".encode())
+    gzipped = "Content-Encoding: gzip\r\n"
+    with upstream(chunked([packed[:9], packed[9:]], content_type="text/plain", headers=gzipped)) as up:
+        answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True)
+        assert isinstance(answered, Fetched)
+        assert answered.text == "Grüße"
+        up.script = answer(b"x", content_type="text/plain", headers="Content-Encoding: br\r\n")
+        _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "content")
+        up.script = answer(b"not found", content_type="text/plain", status="404 Not Found")
+        answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True)
+    assert isinstance(answered, Fetched)
+    assert (answered.status, answered.text) == (404, "not found")
+
+
+async def test_a_page_that_takes_long_to_read_is_ended(
+    monkeypatch: pytest.MonkeyPatch, fetcher: Callable[..., Fetcher]
+) -> None:
+    monkeypatch.setattr(fetch, "_text_of_page", _never)
+    with upstream(answer(b"<p>x", content_type="text/html")) as up:
+        found = fetcher(limits=Fetch(total_s=1.5, body_bytes=10_000, text_bytes=1_000))
+        _failed(await found.hop(f"http://127.0.0.1:{up.port}/", loopback=True), "timeout")
+
+
+def _never(*_: object) -> None:
+    time.sleep(60)
+
+
+async def test_over_the_socket(home: Path, box: Box) -> None:
+    with upstream(answer(b"<h1>hello</h1>", content_type="text/html")) as up:
+        url = f"http://127.0.0.1:{up.port}/"
+        request = FetchRequest(session="chat-1", call="c1", url=url, loopback=True)
+        answered = box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected)
+        assert (answered.status, answered.text) == (200, "# hello")
+        request = FetchRequest(session="chat-1", call="c2", url=url, loopback=False)
+        _failed(box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected), "protocol")

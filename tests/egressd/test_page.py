@@ -1,0 +1,91 @@
+"""What is read of a page: its text in order, where links lead, nothing that it hides; no page can stop the reader."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egressd.page import html
+from egressd.text import decode, plain
+
+URL = "https://example.org/a/page"
+
+
+def _text(page: str | bytes, charset: str | None = None) -> str:
+    data = page.encode() if isinstance(page, str) else page
+    return html(data, charset, URL, 200_000).text
+
+
+def test_a_page_is_read() -> None:
+    page = """<!doctype html><html><head><title>The  launch</title><style>p{}</style><script>evil()</script></head>
+    <body><nav><a href="/home">Home</a></nav><h1>It moved</h1><p>The launch moved to
+    <b>Thursday</b>, says <a href="note?x=1&amp;y">the note</a>.</p><ul><li>one</li><li>two</li></ul>
+    <table><tr><td>a</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>
+    <pre>  x = 1
+    y = 2</pre><!-- a comment --><img alt="a chart" src="c.png"><a href="#top">up</a><a href="mailto:x@y">mail</a>
+    <p>end &amp; out</p></body></html>"""
+    assert _text(page) == (
+        "The launch\n\nHome (https://example.org/home)\n\n# It moved\n\n"
+        "The launch moved to Thursday, says the note (https://example.org/a/note?x=1&y).\n\n- one\n\n- two\n\n"
+        "a\tb\n\nc\td\n\nx = 1\n    y = 2\n[a chart]upmail\n\nend & out"
+    )
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["<p hidden>X</p>", "<div style='DISPLAY : none'>X</div>", "<i style='visibility:hidden'>X</i>", "<script>X</script>",
+     "<p aria-hidden='true'>X</p>", "<template>X</template>", "<noscript>X</noscript>", "<!--X-->", "<svg><text>X</text></svg>",
+     "<![CDATA[X]]>", "<?X?>", "<style>X", "<textarea hidden>X</textarea>"],
+)  # fmt: skip
+def test_what_the_page_hides_is_left_out(hidden: str) -> None:
+    assert _text(f"<p>seen</p>{hidden}") == "seen"
+
+
+@pytest.mark.parametrize(
+    ("page", "charset"),
+    [
+        ("<p>Grüße</p>".encode(), None),
+        ("<p>Grüße</p>".encode("latin-1"), "ISO-8859-1"),
+        (b"<meta charset='windows-1252'><p>" + "Grüße".encode("cp1252"), None),
+        (b'<meta http-equiv=x content="text/html; charset=latin1"><p>' + "Grüße".encode("latin-1"), None),
+        ("\ufeff<p>Grüße</p>".encode(), "latin-1"),
+        (b"\xff\xfe" + "<p>Grüße</p>".encode("utf-16-le"), None),
+        ("<p>Grüße</p>".encode(), "no-such-charset"),
+        ("<p>Grüße</p>".encode(), "unicode_escape"),
+        ("<p>Grüße</p>".encode(), "zlib"),
+        ("<p>Grüße</p>".encode(), "utf-7"),
+    ],
+)
+def test_charsets(page: bytes, charset: str | None) -> None:
+    assert _text(page, charset) == "Grüße"
+
+
+def test_bytes_that_are_wrong_become_marks() -> None:
+    assert decode(b"a\xffb", "utf-8") == "a\ufffdb"
+    assert plain(b"a\x00\x1b[31mb\r\nc\td", None, 100).text == "a[31mb\nc\td"
+
+
+@given(st.text(max_size=80), st.integers(1, 60))
+def test_a_text_is_cut_at_a_character_and_marked(text: str, limit: int) -> None:
+    whole = plain(text.encode(), "utf-8", 10_000)
+    cut = plain(text.encode(), "utf-8", limit)
+    assert whole.text.startswith(cut.text)
+    assert len(cut.text.encode()) <= limit
+    assert cut.truncated == (cut.text != whole.text)
+
+
+piece = st.sampled_from(
+    ["<p>", "</p>", "<a href='/x'>", "</a>", "<b", "<!--", "-->", "<pre>", "</pre>", "&#0;", "&amp", "<td>", "</div>", "é", " ", "\n",
+     "<script>", "</script>", "<a href='http://['>", "<![CDATA[", "<?", "<meta charset=x>", "<title>", "\x00", "]]>", "<li>"]
+)  # fmt: skip
+
+
+@given(st.lists(piece | st.text(max_size=5), max_size=40).map("".join))
+def test_no_page_can_stop_the_reader(page: str) -> None:
+    text = _text(page.encode("utf-8", "replace"))
+    assert not re.search(r"\n{3}|[\x00-\x08\x0b-\x1f]", text)
+
+
+def test_depth_is_no_danger() -> None:
+    assert _text("<div>" * 30_000 + "deep") == "deep"
