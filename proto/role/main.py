@@ -47,7 +47,7 @@ Run = Callable[[Arguments, Ready], Awaitable[None]]
 def main(daemon: str, about: str, run: Run) -> int:
     """The entry point of a daemon; its exit code."""
     arguments = _parse(daemon, about)
-    _harden()
+    harden()
     logger = log.start(daemon, os.environ.get("BOXMAKER_LOG", "info"))
     try:
         anyio.run(_life, run, arguments)
@@ -69,7 +69,7 @@ def _parse(daemon: str, about: str) -> Arguments:
     return Arguments(config=parsed.config, home=parsed.home)
 
 
-def _harden() -> None:
+def harden() -> None:
     """No file of a daemon is for others, and no process of the same uid reads its memory."""
     os.umask(0o077)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,4 +1,9 @@
-"""`boxmaker-model serve --socket PATH [--context N]`: load the model, answer on the socket, end with 0 on SIGTERM."""
+"""The embedded model's command line. It reads no file of settings.
+
+- `boxmaker-model serve --socket PATH [--context TOKENS]`: load the model, answer on the socket, end with 0 on SIGTERM.
+- `boxmaker-model count`: the number of the model's tokens in the text on standard input.
+- `boxmaker-model --describe`: one line that says what the model is.
+"""
 
 import argparse
 import os
@@ -14,9 +19,11 @@ import anyio.abc
 from boxmaker_model import MODEL_ID, WHAT_IT_IS
 from boxmaker_model.desk import Desk
 from boxmaker_model.engine import CONTEXT_TOKENS, Engine, EngineError
+from boxmaker_model.tokens import count_tokens
 from boxmaker_model.weights import ModelAbsent
 from proto.faults import Fault
 from proto.role import listen, log, ready
+from proto.role.main import harden
 
 _LEAST_CONTEXT: Final = 256
 
@@ -27,10 +34,14 @@ def main() -> int:
     if arguments.describe:
         sys.stdout.write(f"{WHAT_IT_IS}\n")
         return 0
-    os.umask(0o077)
-    log.start("boxmaker-model", os.environ.get("BOXMAKER_LOG", "info"))
     try:
-        return _run(arguments.socket, arguments.context)
+        if arguments.verb == "count":
+            text = sys.stdin.buffer.read().decode(errors="replace")
+            sys.stdout.write(f"{count_tokens(text)}\n")
+            return 0
+        harden()
+        log.start("boxmaker-model", os.environ.get("BOXMAKER_LOG", "info"))
+        return _serve_until_ended(arguments.socket, arguments.context)
     except (ModelAbsent, EngineError, Fault, OSError) as error:
         sys.stderr.write(f"boxmaker-model: {error}\n")
         return 1
@@ -47,15 +58,16 @@ def _parse() -> argparse.Namespace:
     serve = verbs.add_parser("serve", help="answer chat completions until SIGTERM")
     serve.add_argument("--socket", type=Path, required=True, help="the Unix socket to answer on")
     serve.add_argument("--context", type=int, default=CONTEXT_TOKENS, help="tokens a request may have, at most 8192")
+    verbs.add_parser("count", help="count the tokens of the text on standard input")
     arguments = parser.parse_args()
     if not arguments.describe and arguments.verb is None:
-        parser.error("say serve, or --describe")
-    if arguments.verb and not _LEAST_CONTEXT <= arguments.context <= CONTEXT_TOKENS:
+        parser.error("say serve, count, or --describe")
+    if arguments.verb == "serve" and not _LEAST_CONTEXT <= arguments.context <= CONTEXT_TOKENS:
         parser.error(f"--context is {_LEAST_CONTEXT} to {CONTEXT_TOKENS}")
     return arguments
 
 
-def _run(path: Path, context_tokens: int) -> int:
+def _serve_until_ended(path: Path, context_tokens: int) -> int:
     # Until the model is loaded the loop cannot hear a signal; afterwards it does, and both end with 0.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listen.listen(path) as listening:
@@ -64,7 +76,6 @@ def _run(path: Path, context_tokens: int) -> int:
             anyio.run(_serve, engine, listening)
         finally:
             engine.close()
-            path.unlink(missing_ok=True)
     log.logger().info("stopped")
     return 0
 

@@ -3,6 +3,7 @@
 A request that cannot be read raises `Unreadable`; what it costs is bounded: 32 KiB of head, 16 MiB of body, 30 seconds.
 """
 
+import select
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ _IDLE_SECONDS: Final = 60.0
 _REQUEST_SECONDS: Final = 30.0
 _SEND_SECONDS: Final = 30.0
 _DRAIN_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.2
 _SERVER: Final = ("Server", "boxmaker-model")
 
 Headers = list[tuple[str, str]]
@@ -111,7 +113,7 @@ class Connection:
 
     @asynccontextmanager
     async def cancelled_when_gone(self) -> AsyncIterator[None]:
-        """Cancel the block when the client closes its side, or takes no bytes.
+        """Cancel the block when the client closes, or takes no bytes.
 
         A next request that it sends early is kept for later.
         """
@@ -126,10 +128,18 @@ class Connection:
         while ahead < _MOST_AHEAD_BYTES:
             data = await self._next_bytes()
             if not data:
-                scope.cancel()
-                return
+                break
             self._http.receive_data(data)
             ahead += len(data)
+        while not self._has_gone():  # noqa: ASYNC110  (no event tells a half-closed socket from a closed one)
+            await anyio.sleep(_LOOK_SECONDS)
+        scope.cancel()
+
+    def _has_gone(self) -> bool:
+        """Whether the client closed both directions; one that only stopped sending still waits for its answer."""
+        poll = select.poll()
+        poll.register(self._socket.fileno(), 0)
+        return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
     async def _wait_for_bytes(self) -> None:
         """Wait for the first byte of a request, if none is here yet."""

@@ -48,13 +48,15 @@ class FakeModel:
 
 @asynccontextmanager
 async def desk_of(model: FakeModel, home: Path) -> AsyncIterator[Path]:
-    """A desk that answers on a socket, for the length of a block."""
+    """A desk that answers on a socket, for the length of a block; afterwards it holds no connection."""
     path = home / "model.sock"
+    desk = Desk(model)
     listener = await anyio.create_unix_listener(path)
     async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, Desk(model).serve_client)
+        tasks.start_soon(listener.serve, desk.serve_client)
         yield path
         tasks.cancel_scope.cancel()
+    assert desk._open == 0
 
 
 def http(method: str, path: str, body: bytes = b"", headers: str = "") -> bytes:
@@ -80,6 +82,18 @@ async def exchange(path: Path, data: bytes) -> tuple[int, bytes]:
                 return 0, b""
     head, _, body = answer.partition(b"\r\n\r\n")
     return (int(head.split(b" ")[1]), body) if head else (0, b"")
+
+
+async def throw(path: Path, data: bytes) -> bytes:
+    """Send bytes, say that no more come, and take whatever the server does until it closes."""
+    async with await anyio.connect_unix(path) as stream:
+        with anyio.fail_after(20):
+            try:
+                await stream.send(data)
+                await stream.send_eof()
+                return await receive_all(stream)
+            except (anyio.BrokenResourceError, OSError):
+                return b""
 
 
 async def receive_all(stream: anyio.abc.ByteReceiveStream) -> bytes:

@@ -1,8 +1,10 @@
 """The socket, with a model without weights: hostile HTTP, clients that leave, streams that say what whole answers say."""
 
 import json
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 
 import anyio
 import pytest
@@ -20,6 +22,7 @@ from tests.boxmaker_model.fakes import (
     joined,
     receive_all,
     streamed,
+    throw,
 )
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +146,34 @@ async def test_a_bad_request_costs_an_error_and_no_more(home: Path, data: bytes,
         assert (await exchange(path, http("GET", "/health")))[0] == 200
 
 
+async def test_two_thousand_mutated_requests(home: Path) -> None:
+    random = Random(2000)
+    seeds = [
+        http("POST", CHAT, chat("hi", stream=True)),
+        http("POST", CHAT, chat(INTENTS[0])),
+        http("GET", "/v1/models"),
+    ]
+    statuses = Counter[bytes]()
+    async with desk_of(FakeModel(), home) as path:
+        for _ in range(2000):
+            answer = await throw(path, mutated(random, random.choice(seeds)))
+            statuses[answer.partition(b" ")[2][:3]] += 1
+        assert await complete(path, "hello")
+    assert statuses[b"200"] > 100 < statuses[b"400"]
+    assert not statuses[b"500"]
+
+
+def mutated(random: Random, request: bytes) -> bytes:
+    """A request with one to four bytes changed, pieces cut out, doubled, or filled with rubbish."""
+    data = bytearray(request)
+    for _ in range(random.randint(1, 4)):
+        start = random.randrange(len(data) + 1)
+        end = min(len(data), start + random.choice([0, 1, 1, 8, 64]))
+        piece = bytes(data[start:end])
+        data[start:end] = random.choice([b"", piece * 2, random.randbytes(len(piece) or 1), b"\r\n", b"0" * 40, b"["])
+    return bytes(data)
+
+
 async def test_a_body_that_grows_too_large_on_the_way_is_refused(home: Path) -> None:
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     head = f"POST {CHAT} HTTP/1.1\r\nHost: box\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -180,6 +211,12 @@ async def test_a_client_that_leaves_frees_the_generator(home: Path, stream: bool
         assert await anyio.to_thread.run_sync(model.ended.wait, 10)
         model.endless = False
         assert await complete(path, "hello")
+
+
+async def test_a_client_that_only_stopped_sending_is_answered(home: Path) -> None:
+    async with desk_of(FakeModel(), home) as path:
+        answer = await throw(path, http("POST", CHAT, chat("hello")))
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 async def test_one_generation_at_a_time_and_calls_need_none(home: Path) -> None:

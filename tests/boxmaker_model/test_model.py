@@ -73,7 +73,7 @@ def program() -> Iterator[Program]:
     running = Program(folder)
     yield running
     code = running.end()
-    left = [path.name for path in folder.iterdir() if path.is_socket()]
+    left = [path.name for path in folder.iterdir() if path.is_socket() and path != running.path]
     shutil.rmtree(folder)
     assert (code, left) == (0, [])
 
@@ -146,6 +146,12 @@ def test_a_second_program_leaves_the_first_alone(program: Program) -> None:
     assert (second.returncode, second.stderr.splitlines()[-1].startswith("boxmaker-model: ")) == (1, True)
     assert "another daemon already serves this socket" in second.stderr
     assert program.answer("hi", max_tokens=1)
+
+
+def test_a_text_is_counted_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "boxmaker_model", "count"]
+    counted = subprocess.run(command, input=b"hello world\xff", capture_output=True, check=True, timeout=30)
+    assert int(counted.stdout) == count_tokens("hello world\ufffd")
 
 
 def test_tokens_are_the_models_own() -> None:
