@@ -17,6 +17,7 @@ from proto.faults import Fault
 _LONGEST_HEAD_BYTES: Final = 32 << 10
 _IN_MEMORY_BYTES: Final = 1 << 20
 _PIECE_BYTES: Final = 64 << 10
+_HEAD_TOO_LARGE: Final = "the head of the request is too large"
 _LINGER_S: Final = 1.0
 _LINGER_BYTES: Final = 64 << 20
 
@@ -38,7 +39,7 @@ class Client:
         """The head of the request.
 
         Raises:
-            Fault: `request-invalid`: it is not HTTP/1.1, or not whole in time.
+            Fault: `request-invalid`: it is not HTTP/1.1, or not whole in time; `request-too-large`.
             Gone: nothing came.
 
         """
@@ -49,6 +50,9 @@ class Client:
             raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
         if not isinstance(event, h11.Request):
             raise Gone
+        # h11 bounds a head that is not whole yet; one that came whole in one piece may be longer.
+        if sum(len(name) + len(value) for name, value in event.headers) > _LONGEST_HEAD_BYTES:
+            raise Fault("request-too-large", _HEAD_TOO_LARGE)
         return event
 
     async def body(self) -> IO[bytes]:
@@ -131,6 +135,6 @@ class Client:
                 self.http.receive_data(data)
         except h11.RemoteProtocolError as error:
             if error.error_status_hint == 431:
-                raise Fault("request-too-large", "the head of the request is too large") from None
+                raise Fault("request-too-large", _HEAD_TOO_LARGE) from None
             raise Fault("request-invalid", "the request is not HTTP/1.1") from None
         return event

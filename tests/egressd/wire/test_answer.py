@@ -1,0 +1,151 @@
+"""The way back without I/O: what goes in comes out, however it is cut, and is counted once."""
+
+import gzip
+import itertools
+import json
+
+import h11
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egressd.meter.openai_chat import OpenAiChat
+from egressd.meter.usage import Usage
+from egressd.wire.answer import Answer, Garbled
+from egressd.wire.redact import Redactor
+from tests.egressd import http
+from tests.fakes.upstream import USAGE
+
+COUNTED = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5)
+cuts = st.lists(st.integers(0, 100_000), max_size=12)
+
+
+def _opened(key: str | None = None) -> Answer:
+    """A call whose request has been read from the client and sent to the upstream."""
+    client = h11.Connection(h11.SERVER)
+    client.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+    while client.next_event() is not h11.PAUSED and client.their_state is not h11.DONE:
+        pass
+    answer = Answer(client, OpenAiChat(), Redactor(key))
+    answer.to_upstream(h11.Request(method="POST", target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
+    answer.to_upstream(h11.EndOfMessage())
+    return answer
+
+
+def _cut(data: bytes, places: list[int]) -> list[bytes]:
+    at = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[a:b] for a, b in itertools.pairwise(at) if a != b]
+
+
+def _framed(body: bytes, framing: str, pieces: list[int]) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+    if framing == "length":
+        return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    if framing == "close":
+        return head + b"\r\n" + body
+    chunks = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(piece), piece) for piece in _cut(body, pieces))
+    return (
+        b"HTTP/1.1 103 Early Hints\r\n\r\n"
+        + head
+        + b"Transfer-Encoding: chunked\r\n\r\n"
+        + chunks
+        + b"0\r\nX-T: 1\r\n\r\n"
+    )
+
+
+def _passed(answer: Answer, data: bytes, places: list[int]) -> http.Response:
+    out = b"".join(answer.receive(piece) for piece in _cut(data, places))
+    if not answer.complete:
+        out += answer.receive(b"")
+    return http.parse(out)
+
+
+@given(st.binary(max_size=400) | st.just(USAGE), st.sampled_from(["length", "chunked", "close"]), cuts, cuts)
+def test_the_body_that_comes_out_went_in(body: bytes, framing: str, pieces: list[int], places: list[int]) -> None:
+    answer = _opened()
+    passed = _passed(answer, _framed(body, framing, pieces), places)
+    assert (passed.status, passed.body, passed.whole) == (200, body, True)
+    assert answer.complete
+    if body == USAGE:
+        assert answer.usage == COUNTED
+
+
+@given(cuts, st.integers(0, len(USAGE)))
+def test_the_usage_of_a_cut_stream_is_what_had_come(places: list[int], end: int) -> None:
+    answer, whole = _opened(), _opened()
+    for piece in _cut(_framed(USAGE[:end], "close", []), places):
+        answer.receive(piece)
+    answer.stop_metering()
+    _passed(whole, _framed(USAGE[:end], "close", []), [])
+    assert answer.usage == whole.usage
+    assert not answer.complete
+
+
+def test_an_event_of_a_megabyte_passes_at_once() -> None:
+    big = b'data: {"model":"m","x":"' + b"a" * 1_000_000 + b'","usage":{"prompt_tokens":3}}\n\n'
+    answer = _opened()
+    places = list(range(0, len(big), 997))
+    assert _passed(answer, _framed(big, "length", []), places).body == big
+    assert answer.usage.input_tokens == 3
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br"])
+def test_a_compressed_answer_passes_as_it_is_and_a_copy_is_read(encoding: str) -> None:
+    packed = gzip.compress(USAGE)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
+    answer = _opened()
+    passed = _passed(answer, head + packed, [30, 100, 120])
+    assert (passed.body, passed.headers["content-encoding"]) == (packed, encoding)
+    assert answer.usage == (COUNTED if encoding == "gzip" else Usage())
+
+
+@given(cuts)
+def test_a_key_does_not_come_back_in_any_part(places: list[int]) -> None:
+    key = "sk-aaaa-aaab-1234"
+    body = json.dumps({"error": f"{key} {key}{key[:5]}"}).encode()
+    head = f"HTTP/1.1 401 {key}\r\nX-Key: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    answer = _opened(key)
+    out = b"".join(answer.receive(piece) for piece in _cut(head + body, places))
+    assert key.encode() not in out
+    assert len(http.parse(out).body) == len(body)
+
+
+def test_a_client_that_left_is_sent_nothing_and_the_rest_is_read() -> None:
+    answer = _opened()
+    data = _framed(USAGE, "chunked", [50])
+    assert answer.receive(data[:120])
+    answer.client_left = True
+    assert answer.receive(data[120:]) == b""
+    assert answer.complete
+    assert (answer.usage, answer.read_after_bytes) == (COUNTED, len(data) - 120)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+     b"", b"nonsense\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\n\r\n", b"HTTP/1.1 20 OK\r\n\r\n",
+     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"],
+)  # fmt: skip
+def test_what_breaks_off_or_is_no_http_is_garbled(data: bytes) -> None:
+    answer = _opened()
+    with pytest.raises(Garbled):
+        for piece in [*_cut(data, []), b""]:
+            answer.receive(piece)
+    assert not answer.complete
+
+
+def test_both_lengths_are_read_one_way_and_passed_on_as_one() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+    passed = _passed(_opened(), head + b"5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nsmuggled", [])
+    assert (passed.body, passed.whole) == (b"hello", True)
+    assert "content-length" not in passed.headers
+    assert b"smuggled" not in passed.raw
+
+
+@given(st.binary(max_size=300), cuts)
+def test_no_bytes_of_an_upstream_can_stop_it(data: bytes, places: list[int]) -> None:
+    answer = _opened()
+    try:
+        _passed(answer, b"HTTP/1.1 200 OK\r\n" + data, places)
+    except Garbled:
+        assert not answer.complete
