@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.shortcuts import CompleteStyle
 
 from bxctl.chat.screen import Screen
 from bxctl.places import Box
@@ -45,13 +45,13 @@ class Prompt:
 
         """
         if self._line is None:
-            slash = Condition(lambda: _first_word(self._line))
             self._line = PromptSession(
                 history=self._history,
                 multiline=True,
                 key_bindings=_enter_sends(),
                 completer=WordCompleter(list(self._commands), sentence=True),
-                complete_while_typing=slash,
+                complete_style=CompleteStyle.READLINE_LIKE,
+                complete_while_typing=False,
                 bottom_toolbar=self._toolbar,
                 prompt_continuation="  ",
                 enable_open_in_editor=False,
@@ -61,9 +61,17 @@ class Prompt:
     def _toolbar(self) -> StyleAndTextTuples:
         screen = self._screen
         if screen.opened is None or screen.label is None:
-            return [("", " a new session begins with your first words · /help · ^D leaves")]
+            begins = f"{screen.resumed} goes on" if screen.resumed else "a new session begins"
+            return [("", f" {begins} with your next words · /help · ^D leaves")]
         opened = screen.opened
-        return [("", f" {opened.session} · {opened.destination}/{opened.model} · "), ("bold", str(screen.label))]
+        tokens = " · ".join(
+            f"{count:,} tokens {way}" for count, way in zip(screen.used, ("in", "out"), strict=True) if count
+        )
+        return [
+            ("", f" {opened.session} · {opened.destination}/{opened.model} · "),
+            ("bold", str(screen.label)),
+            ("", f" · {tokens}" if tokens else ""),
+        ]
 
     async def _allow(self) -> bool | None:
         try:
@@ -91,10 +99,6 @@ def _history(box: Box) -> FileHistory:
     path = box.own / "history"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     return FileHistory(str(path))
-
-
-def _first_word(line: "PromptSession[str] | None") -> bool:
-    return line is not None and line.default_buffer.text.startswith("/")
 
 
 def _enter_sends() -> KeyBindings:

@@ -21,7 +21,7 @@ Question = Callable[[], Awaitable[bool | None]]
 
 
 class Screen:
-    """Shows the turns of one conversation; `label` is the session's as it was last heard of."""
+    """Shows the turns of one conversation; `label` is the session's as it was last heard of, `used` a turn's tokens."""
 
     def __init__(self, ask: Question, withdraw: Callable[[], None]) -> None:
         self._ask = ask
@@ -31,8 +31,10 @@ class Screen:
         self._streamed = ""
         self._in_line = False
         self._spinner: asyncio.Task[None] | None = None
+        self.resumed: str | None = None
         self.opened: loop.ChatOpened | None = None
         self.label: Label | None = None
+        self.used: tuple[int | None, int | None] = (None, None)
 
     def begin(self) -> None:
         """A turn begins."""
@@ -43,15 +45,13 @@ class Screen:
         """The turn is over, or is no longer watched."""
         self._still()
         self._break()
+        print(flush=True)
 
-    def forget(self) -> None:
-        """Another session comes next."""
+    def expect(self, session: str | None) -> None:
+        """Another session comes next: one that goes on, or a new one."""
+        self.resumed = session
         self.opened = self.label = None
-
-    def counted(self, input_tokens: int | None, output_tokens: int) -> None:
-        """Say what a turn has used."""
-        read = f"{input_tokens:,} tokens in, " if input_tokens is not None else ""
-        self._line(f"{read}{output_tokens:,} out", "dim")
+        self.used = (None, None)
 
     def show(self, event: Event) -> None:
         """Show one event."""
@@ -70,12 +70,18 @@ class Screen:
                 self._rise(event.class_, event.untrusted)
                 self._wait_for("thinking")
             case loop.ChatDone():
+                self.used = (event.input_tokens, event.output_tokens)
                 if not self._streamed.strip():
                     self._say(event.text)
                 self._break()
             case loop.ChatFailed():
                 pointer = f" (runbook: {event.runbook})" if event.runbook else ""
-                self._line(f"{flat(event.message)}{flat(pointer)}", "red")
+                self.failed(f"{event.message}{pointer}")
+
+    def failed(self, untrusted_text: str) -> None:
+        """Say why there is no answer."""
+        self._still()
+        self._line(flat(untrusted_text), "red")
 
     async def approve(self, wanted: loop.ChatApproval) -> bool | None:
         """Ask in place."""

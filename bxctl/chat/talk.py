@@ -13,7 +13,7 @@ from bxctl.chat.view import JsonView, PlainView, View
 from bxctl.logs import records, said
 from bxctl.places import Box
 from proto.faults import Fault
-from proto.messages.loop import ChatDone, Sessions, SessionsReply
+from proto.messages.loop import Sessions, SessionsReply
 
 _RESUMED_LINES: Final = 8
 COMMANDS: Final = {
@@ -94,14 +94,11 @@ class Conversation:
         turn = Turn(self._box, self._session, self._screen)
         self._screen.begin()
         try:
-            end = await turn.say(text)
-            if isinstance(end, ChatDone) and end.output_tokens is not None:
-                self._screen.counted(end.input_tokens, end.output_tokens)
+            await turn.say(text)
         except Left:
             render.line("the turn goes on; see what came of it with: /session", str(turn.session or ""))
         except Fault as fault:
-            self._screen.end()
-            render.problem(str(fault))
+            self._screen.failed(str(fault))
         finally:
             self._screen.end()
         self._session = turn.session
@@ -116,7 +113,7 @@ class Conversation:
                     print("  Alt-Enter begins a new line; ^C stops an answer; ^R searches what you typed before")
                 case "/new", _:
                     self._session = None
-                    self._screen.forget()
+                    self._screen.expect(None)
                     print("a new session begins with your next words")
                 case "/session", "":
                     print(f"session {self._session or 'none yet'}")
@@ -137,7 +134,7 @@ class Conversation:
         """Go on with a session, and show its last lines."""
         shown = [text for record in records(self._box, session) for text in said(record)]
         self._session = session
-        self._screen.forget()
+        self._screen.expect(session)
         if len(shown) > _RESUMED_LINES:
             print("  …")
         for text in shown[-_RESUMED_LINES:]:

@@ -11,8 +11,8 @@ from bxctl.render import flat
 from proto.canon import compact
 from proto.messages.broker import Decisions, DecisionsReply
 
-_SHOWN_ELSEWHERE = frozenset({"prev", "hash", "salt", "time", "session", "verdict", "tool", "reasons"})
-_MORE_CHARS = 160
+_SAID_LAST = frozenset({"approval", "ok", "method", "path"})
+_REST_CHARS = 120
 
 
 def decisions(
@@ -32,19 +32,26 @@ def decisions(
     if json:
         render.as_json(reply)
         return exits.OK
-    headers = ("time", "session", "verdict", "what", "reasons", "more")
+    headers = ("time", "session", "said", "of", "because", "label", "with")
     render.table(headers, map(_row, reply.decisions), empty="nothing was decided yet")
     return exits.OK
 
 
-def _row(line: dict[str, Any]) -> tuple[str, ...]:
-    rest = {name: value for name, value in line.items() if name not in _SHOWN_ELSEWHERE and value is not None}
+def _row(line: dict[str, Any]) -> tuple[str | None, ...]:
+    """A line of the audit log, whatever kind it has: a decision, a result, an approval, the life of a session."""
+    subject = line.get("tool") or (f"to {line['destination']}" if line.get("destination") else None)
     reasons = line.get("reasons")
+    rest = line.get("arguments") or {name: value for name, value in line.items() if name in _SAID_LAST}
     return (
         str(line.get("time", "")),
-        str(line.get("session", "")),
-        str(line.get("verdict", "")),
-        str(line.get("tool") or line.get("kind") or ""),
-        ", ".join(map(str, reasons)) if isinstance(reasons, list) else "",
-        flat(compact(rest), _MORE_CHARS),
+        _text(line.get("session")),
+        _text(line.get("verdict") or line.get("event") or line.get("kind")),
+        _text(subject),
+        ", ".join(map(str, reasons)) if isinstance(reasons, list) else _text(line.get("by")),
+        f"{line['class']}{' · untrusted' if line.get('untrusted') else ''}" if "class" in line else None,
+        flat(rest if isinstance(rest, str) else compact(rest) if rest else "", _REST_CHARS),
     )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

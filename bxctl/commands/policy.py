@@ -66,7 +66,8 @@ def evaluate(  # noqa: PLR0917  (typer calls it by name)
         return exits.OK
     render.line(f"{reply.verdict}: {', '.join(reply.reasons) or 'no reason given'}")
     render.line(f"grant: {reply.grant or 'none'}")
-    render.line(f"facts: {reply.facts}")
+    print("facts:")
+    render.lines(reply.facts)
     return exits.OK
 
 

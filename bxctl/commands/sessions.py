@@ -8,6 +8,7 @@ from bxctl import exits, render
 from bxctl.logs import records, said
 from bxctl.options import AdminSocket, Home, Json
 from bxctl.places import Box, find
+from proto.faults import Fault
 from proto.labels import Label
 from proto.messages.broker import SessionLabels, SessionLabelsReply, SessionReopen, SessionState
 from proto.messages.loop import Sessions, SessionsReply, SessionSummary
@@ -35,7 +36,9 @@ def sessions(
         render.as_json(reply)
         return exits.OK
     headers = ("session", "last spoke", "records", "label", "state", "first words")
-    render.table(headers, map(_row, reply.sessions), empty="no sessions yet; begin one with: bxctl chat")
+    known = _known_labels(box) if any(one.class_ is None for one in reply.sessions) else {}
+    rows = (_row(one, known) for one in reply.sessions)
+    render.table(headers, rows, empty="no sessions yet; begin one with: bxctl chat")
     if reply.total > len(reply.sessions):
         render.line(f"{reply.total:,} in all; more with: bxctl sessions -n {reply.total}")
     return exits.OK
@@ -60,9 +63,20 @@ def reopen(
     return exits.OK
 
 
-def _row(one: SessionSummary) -> tuple[str | None, ...]:
-    label = str(Label(class_=one.class_, untrusted=bool(one.untrusted))) if one.class_ is not None else None
-    return one.session, one.updated, f"{one.records:,}", label, one.state, one.first
+def _known_labels(box: Box) -> dict[str, Label]:
+    """The labels as brokerd holds them, for sessions that loopd has not opened since it started."""
+    try:
+        reply: SessionLabelsReply = box.ask("owner-broker", SessionLabels(), SessionLabelsReply)
+    except Fault:
+        return {}
+    return {one.session: Label(class_=one.class_, untrusted=one.untrusted) for one in reply.sessions}
+
+
+def _row(one: SessionSummary, known: dict[str, Label]) -> tuple[str | None, ...]:
+    label = known.get(one.session)
+    if one.class_ is not None:
+        label = Label(class_=one.class_, untrusted=bool(one.untrusted))
+    return one.session, one.updated, f"{one.records:,}", str(label) if label else None, one.state, one.first
 
 
 def _show(box: Box, session: str, *, json: bool) -> int:

@@ -109,7 +109,9 @@ CASES: list[tuple[list[str], str, msgspec.Struct, str]] = [
     (
         ["decisions"],
         "owner-broker",
-        broker.DecisionsReply(decisions=[{"time": TIME, "session": SESSION, "tool": HOSTILE, "x": HOSTILE}]),
+        broker.DecisionsReply(
+            decisions=[{"time": TIME, "session": SESSION, "tool": HOSTILE, "arguments": HOSTILE, "class": HOSTILE}]
+        ),
         SESSION,
     ),
     (["sessions"], "owner-loop", loop.SessionsReply(sessions=[SUMMARY], total=1), f"{SESSION}  {TIME}    1,234"),
@@ -246,7 +248,7 @@ def test_a_policy_is_asked_about_a_made_up_call(bxctl: Bxctl, fakes: Fakes) -> N
     with fakes.serving():
         arguments = '{"url": "https://example.org/$HOME"}'
         result = bxctl("policy", "eval", "http_fetch", arguments, "--class", "secret", "--untrusted")
-    assert result.out == "ask: asks\ngrant: http_fetch\nfacts: {}\n"
+    assert result.out == "ask: asks\ngrant: http_fetch\nfacts:\n{}\n"
     assert fakes.one(broker.PolicyEval) == broker.PolicyEval(
         tool="http_fetch",
         arguments={"url": "https://example.org/$HOME"},
