@@ -64,7 +64,9 @@ class Brokerd:
         request = SessionLabel(session=session, class_=label.class_, untrusted=label.untrusted)
         return label_of(await call(self.loop, request, SessionState))
 
-    async def tool(self, tool: str, arguments: dict[str, Any], *, session: str = S, call_id: str = "c1") -> ToolResponse:
+    async def tool(
+        self, tool: str, arguments: dict[str, Any], *, session: str = S, call_id: str = "c1"
+    ) -> ToolResponse:
         """A tool call that is not asked of the owner."""
         request = ToolRequest(session=session, call=call_id, tool=tool, arguments=arguments)
         reply: ToolResponse = await call(self.loop, request, ToolResponse)
@@ -142,7 +144,7 @@ class Wanted:
 
 @asynccontextmanager
 async def running(home: Path, *, config: str | None = None, memoryd: bool = True) -> AsyncIterator[Brokerd]:
-    """brokerd and its peers inside the block."""
+    """Run brokerd and its peers inside the block."""
     brokerd = Brokerd(home)
     path = home / "brokerd.toml"
     if config is not None:

@@ -84,7 +84,7 @@ async def test_a_request_that_was_sent_is_never_sent_twice(home: Path) -> None:
 async def test_a_fault_of_memoryd_is_told_with_its_runbook(home: Path) -> None:
     async with running(home) as brokerd:
         await brokerd.open()
-        brokerd.memoryd.answer = lambda call: Refusal("memory-index-damaged")
+        brokerd.memoryd.answer = lambda _: Refusal("memory-index-damaged")
         reply = await brokerd.tool("recall", RECALL)
         assert (reply.ok, reply.text) == (False, str(Fault("memory-index-damaged")))
 
@@ -260,8 +260,7 @@ async def test_a_write_decided_before_a_fetch_ended_is_applied_after_it_under_th
         await brokerd.open()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(brokerd.fetch, "https://example.org/")
-            while not brokerd.egressd.fetches:
-                await anyio.sleep(0.01)
+            await brokerd.egressd.began.wait()
             tasks.start_soon(brokerd.tool, "memory", ADD)
             await anyio.sleep(0.1)
             assert brokerd.memoryd.calls == []
@@ -279,8 +278,7 @@ async def test_the_calls_of_another_session_do_not_wait(home: Path) -> None:
         await brokerd.open("chat-2")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(brokerd.fetch, "https://example.org/")
-            while not brokerd.egressd.fetches:
-                await anyio.sleep(0.01)
+            await brokerd.egressd.began.wait()
             assert (await brokerd.tool("recall", RECALL, session="chat-2")).ok
             brokerd.egressd.gate.set()
 
@@ -308,5 +306,7 @@ async def test_egressd_is_told_before_the_result_that_raised_the_label_is_handed
         assert [notice.untrusted for notice in brokerd.egressd.notices] == [True]
         brokerd.egressd.deaf = True
         brokerd.memoryd.label = SECRET
-        assert (await brokerd.tool("recall", RECALL)).ok  # an egressd that does not answer holds it up, but not for ever
+        assert (
+            await brokerd.tool("recall", RECALL)
+        ).ok  # an egressd that does not answer holds it up, but not for ever
         assert len(brokerd.egressd.notices) == 2

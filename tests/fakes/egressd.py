@@ -1,7 +1,7 @@
 """An egressd for tests of brokerd, over the real socket.
 
 Features: `pages` maps a URL to what fetching it gives (`fetched`, `fetch_redirected`, `fetch_failed`); records every fetch
-and every label it was told of, in the order in which they came; with `gate` set, a fetch waits for that event; with `deaf`,
+and every label it was told of, in the order in which they came; `began` is set by the first fetch; with `gate` set, a fetch waits for that event; with `deaf`,
 a label that rose is taken and never answered.
 """
 
@@ -28,6 +28,7 @@ class FakeEgressd:
         self.pages: dict[str, msgspec.Struct] = {}
         self.fetches: list[Fetch] = []
         self.notices: list[SessionLabel] = []
+        self.began = anyio.Event()
         self.gate: anyio.Event | None = None
         self.deaf = False
 
@@ -55,6 +56,7 @@ class FakeEgressd:
                 await anyio.sleep_forever()
             return Ok()
         self.fetches.append(request)
+        self.began.set()
         if self.gate is not None:
             await self.gate.wait()
         return self.pages.get(request.url, FetchFailed(reason="name", message="the name does not resolve"))

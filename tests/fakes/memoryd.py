@@ -39,9 +39,7 @@ class FakeMemoryd:
     @staticmethod
     def response(call: MemoryCall, text: str, label: Label, *, ok: bool = True) -> ToolResponse:
         """A `tool_response` to a call."""
-        return ToolResponse(
-            call=call.request.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted
-        )
+        return ToolResponse(call=call.request.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["FakeMemoryd"]:

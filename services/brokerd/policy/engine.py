@@ -3,7 +3,8 @@
 Input goes in by `set_input_term` alone: `set_input` does not escape texts, and a text could then forge the answer.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from regopy import Interpreter, LogLevel, RegoError
@@ -12,6 +13,8 @@ from brokerd.policy import lint
 
 ENTRYPOINTS: Final = ("boxmaker/tool/decision", "boxmaker/egress/decision")
 _LONGEST_PROBLEM_CHARS: Final = 600
+_ERROR: Final = re.compile(r"\(error \d+:(?P<name>[^|]+)\|(?P<at>\d+)\|\d+\s*\(errormsg \d+:(?P<what>[^)]*)\)")
+"""How the engine tells of an error: a tree of terms, with the place as an offset."""
 
 
 class EngineError(Exception):
@@ -44,7 +47,7 @@ class Engine:
         except lint.LintError as error:
             raise EngineError(str(error)) from None
         except (RegoError, ValueError) as error:
-            raise EngineError(f"the modules do not compile: {str(error)[:_LONGEST_PROBLEM_CHARS]}") from None
+            raise EngineError(_told(str(error), dict(modules))) from None
         if not self._bundle.ok():
             raise EngineError("the modules do not compile")
 
@@ -65,3 +68,12 @@ class Engine:
             # regopy parses the answer itself, and "<error>" is no JSON.
             return None
         return str(output) if output.ok() else None
+
+
+def _told(error: str, texts: Mapping[str, str]) -> str:
+    """The first error that the engine tells of, with its line, or all that it says."""
+    found = _ERROR.search(error)
+    if found is None or found["name"] not in texts:
+        return f"the modules do not compile: {error[:_LONGEST_PROBLEM_CHARS]}"
+    line = texts[found["name"]].encode()[: int(found["at"])].count(b"\n") + 1
+    return f"{found['name']}, line {line}: {found['what'][:_LONGEST_PROBLEM_CHARS]}"
