@@ -19,6 +19,7 @@ _HIDDEN: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\]|[^\S ]")
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _NUMBER: Final = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z")
 _LONGEST_HOST_CHARS: Final = 253
+_NOT_A_NAME: Final = "the URL's host is not a name"
 _KEPT: Final = "!#$%&'()*+,/:;=?@[]~-._"
 
 
@@ -83,7 +84,7 @@ def _host(untrusted: str) -> str:
         except ValueError:
             raise ValueError("the URL's host is not an IPv4 address of four numbers") from None
     if len(host) > _LONGEST_HOST_CHARS or not all(map(_LABEL.match, labels)):
-        raise ValueError("the URL's host is not a name")
+        raise ValueError(_NOT_A_NAME)
     return host
 
 
@@ -96,7 +97,7 @@ def _name(untrusted: str) -> str:
     try:
         return idna.encode(untrusted, uts46=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise ValueError("the URL's host is not a name") from None
+        raise ValueError(_NOT_A_NAME) from None
 
 
 def _ascii(target: str) -> str:

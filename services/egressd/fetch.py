@@ -95,7 +95,7 @@ class Fetcher:
         try:
             addresses = await self._resolve(url.host, url.port)
         except (OSError, UnicodeError):
-            raise _Failed("name", "the host's name has no address") from None
+            addresses = []
         if not addresses:
             raise _Failed("name", "the host's name has no address")
         for address in addresses:

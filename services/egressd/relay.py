@@ -24,6 +24,8 @@ from proto.messages.broker import EgressDecision
 from proto.reasons import REASONS
 
 _PIECE_BYTES: Final = 64 << 10
+_CODES: Final = {"destination": "destination-unknown"}
+"""Reasons of brokerd whose code has another name."""
 
 Ask = Callable[[str, Asked], Awaitable[EgressDecision]]
 """Asks brokerd whether a call of an id may leave now; raises Fault when it does not answer."""
@@ -101,8 +103,7 @@ def _check(decision: EgressDecision) -> None:
     """Raise a denial as a fault with the code of its first reason that has one."""
     if decision.allow:
         return
-    codes = {"destination": "destination-unknown"}
-    found = [code for reason in decision.reasons if (code := codes.get(reason, reason)) in FAULTS]
+    found = [code for reason in decision.reasons if (code := _CODES.get(reason, reason)) in FAULTS]
     sentences = [REASONS[reason] for reason in decision.reasons if reason in REASONS]
     message = decision.message or "; ".join(sentences) or None
     raise Denied(found[0] if found else "policy-invalid", message)
