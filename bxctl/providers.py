@@ -179,16 +179,12 @@ def read_toml(text: str, name: str) -> dict[str, Any]:
 def to_toml(tables: Mapping[str, Any], prefix: str = "") -> str:
     """TOML of nested tables whose values are texts, numbers, booleans and lists of them."""
     values = {name: value for name, value in tables.items() if not isinstance(value, Mapping)}
-    text = "".join(f"{_quoted(name)} = {_value(value)}\n" for name, value in values.items())
+    text = "".join(f"{_value(name)} = {_value(value)}\n" for name, value in values.items())
     for name, value in tables.items():
         if isinstance(value, Mapping):
-            path = f"{prefix}{_quoted(name)}"
+            path = f"{prefix}{_value(name)}"
             text += f"\n[{path}]\n{to_toml(value, f'{path}.')}"
     return text
-
-
-def _quoted(key: str) -> str:
-    return msgspec.json.encode(key).decode()
 
 
 def _value(value: Any) -> str:
