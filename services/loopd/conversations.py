@@ -37,6 +37,7 @@ RESUMES: Final = 3
 TRANSIENT: Final = frozenset({"brokerd-unreachable", "model-unavailable", "upstream-unreachable", "busy"})
 """Codes after which a resumed turn waits and tries again: no daemon waits for another at start."""
 STATE_LOST: Final = "session-state-lost"
+_FIRST_WAIT_SECONDS: Final = 2.0
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _RESUMES_AT_ONCE: Final = 4
 
@@ -152,6 +153,7 @@ class Conversations:
         if room.room < _tokens_of(text):
             self._check_fits(baseline, text)
             self._marks.end(baseline.session, len(opened.loaded.records), FULL)
+            await self._ports.broker.close(baseline.session)
             raise Fault(FULL)
         driver, machine = self._turn(opened, room, emit)
         finish = await driver.run(Said(text), stop)
@@ -178,6 +180,8 @@ class Conversations:
         """The last event of a turn; memoryd is told first, so that the next session can recall this one at once."""
         if driver.is_answered:
             await self._ports.memory.updated(session)
+        if finish.code == FULL:
+            await self._ports.broker.close(session)
         if finish.code is not None:
             runbook = FAULTS[finish.code].runbook
             return ChatFailed(session=session, code=finish.code, message=finish.text, runbook=runbook)
@@ -188,8 +192,8 @@ class Conversations:
     # A turn that a crash left.
 
     async def _resume(self, session: str, limiter: anyio.CapacityLimiter) -> None:
-        wait_s = 2.0
-        while True:
+        wait_s = _FIRST_WAIT_SECONDS
+        while session not in self._busy:
             try:
                 async with limiter:
                     code = await self._resume_once(session)

@@ -16,7 +16,16 @@ import msgspec
 from proto.faults import Fault
 from proto.ids import new_approval_id
 from proto.labels import PRIVATE, Label, join
-from proto.messages.broker import ApprovalAnswer, ApprovalWanted, SessionOpen, SessionState, ToolRequest, ToolResponse
+from proto.messages.broker import (
+    ApprovalAnswer,
+    ApprovalWanted,
+    SessionClose,
+    SessionLabel,
+    SessionOpen,
+    SessionState,
+    ToolRequest,
+    ToolResponse,
+)
 from proto.messages.wire import Ok
 from proto.reasons import REASONS
 from proto.sockets import socket
@@ -57,6 +66,8 @@ class FakeBrokerd(FramedFake):
         match request:
             case SessionOpen():
                 return self._open(request)
+            case SessionLabel() | SessionClose():
+                return self._state(request)
             case ToolRequest():
                 return self._tool(request, send)
             case ApprovalAnswer():
@@ -85,6 +96,12 @@ class FakeBrokerd(FramedFake):
         if not request.new and (request.session not in self.labels or request.session in self.lost):
             raise Fault("session-state-lost")
         label = self.labels.setdefault(request.session, Label(request.class_, request.untrusted))
+        return SessionState(session=request.session, class_=label.class_, untrusted=label.untrusted)
+
+    def _state(self, request: SessionLabel | SessionClose) -> SessionState:
+        if request.session not in self.labels or request.session in self.lost:
+            raise Fault("session-not-open")
+        label = self.labels[request.session]
         return SessionState(session=request.session, class_=label.class_, untrusted=label.untrusted)
 
     def _tool(self, request: ToolRequest, send: Send) -> ToolResponse:

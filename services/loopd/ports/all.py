@@ -22,7 +22,7 @@ def ports_of(home: Path, config: Config) -> Ports:
     """The ports at the places that the configuration names, or at those of the home."""
     return Ports(
         memory=MemoryPort(_at(home, config.memory.socket, "loop-memory")),
-        broker=BrokerPort(_at(home, config.sockets.broker, "loop-broker"), config),
+        broker=BrokerPort(_at(home, config.sockets.broker, "loop-broker"), config.session.domain),
         model=ModelPort(_at(home, config.sockets.egress, "loop-egress"), config.model.timeout_s),
     )
 

@@ -6,15 +6,16 @@ from typing import Any, Final
 
 import anyio
 
-from loopd.config import Config
 from loopd.session.baseline import Baseline
 from loopd.tools.calls import Wanted
 from loopd.turn.steps import ApprovalAsked, ToolAnswered, ToolFailed
 from proto.faults import Fault
-from proto.labels import PRIVATE, DataClass, Label
+from proto.labels import PRIVATE, PUBLIC, DataClass, Label
 from proto.messages.broker import (
     ApprovalAnswer,
     ApprovalWanted,
+    SessionClose,
+    SessionLabel,
     SessionOpen,
     SessionState,
     ToolRequest,
@@ -22,6 +23,7 @@ from proto.messages.broker import (
 )
 from proto.messages.wire import Ok
 from proto.role.call import call, stream
+from proto.role.log import logger
 
 UNREACHABLE: Final = "brokerd-unreachable"
 _CALL_SECONDS: Final = 180.0
@@ -34,9 +36,9 @@ _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-l
 class BrokerPort:
     """The way to brokerd."""
 
-    def __init__(self, path: Path, config: Config, connect_within_s: float = 2.0) -> None:
+    def __init__(self, path: Path, domain: str, connect_within_s: float = 2.0) -> None:
         self._path = path
-        self._config = config
+        self._domain = domain
         self._connect_within_s = connect_within_s
 
     async def open(self, baseline: Baseline, *, new: bool) -> Label:
@@ -52,16 +54,31 @@ class BrokerPort:
             session_kind="chat",
             principal="owner",
             principal_class=DataClass.SECRET,
-            domain=self._config.session.domain,
+            domain=self._domain,
             destination=baseline.destination,
-            auth=self._config.model.auth,
+            auth=baseline.auth,
             tree=None,
             task=None,
             class_=PRIVATE.class_,
             untrusted=PRIVATE.untrusted,
         )
-        state: SessionState = await self._call(request, SessionState)
-        return Label(class_=state.class_, untrusted=state.untrusted)
+        return await self._state(request)
+
+    async def label(self, session: str) -> Label:
+        """The label of a session that is open: joining public and trusted into it changes nothing, and is answered.
+
+        Raises:
+            Fault: `brokerd-unreachable`, `session-not-open`.
+
+        """
+        return await self._state(SessionLabel(session=session, class_=PUBLIC.class_, untrusted=PUBLIC.untrusted))
+
+    async def close(self, session: str) -> None:
+        """Close a session that is full. Best effort: it is never taken up again, open or closed."""
+        try:
+            await self._state(SessionClose(session=session))
+        except Fault as fault:
+            logger().warning("session-not-closed", session=session, code=fault.code)
 
     async def run(
         self, session: str, wanted: Wanted, asked: Callable[[ApprovalAsked], Any]
@@ -81,6 +98,10 @@ class BrokerPort:
 
         """
         await self._call(answer, Ok)
+
+    async def _state(self, request: SessionOpen | SessionLabel | SessionClose) -> Label:
+        state: SessionState = await self._call(request, SessionState)
+        return Label(class_=state.class_, untrusted=state.untrusted)
 
     async def _call(self, request: Any, reply: Any) -> Any:
         return await call(self._path, request, reply, connect_within_s=self._connect_within_s, unreachable=UNREACHABLE)

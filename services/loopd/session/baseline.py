@@ -1,7 +1,7 @@
 """What a session's prompt begins with, saved once and replayed byte for byte (M5a sections 4 and 9)."""
 
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     destination: str
     model: str
+    auth: Literal["subscription", "key", "gateway", "none"]
     context_tokens: int
     send_reasoning: bool
     system: str
@@ -30,6 +31,7 @@ def assemble(session: str, time: str, model: Model, block: str) -> Baseline:
         session=session,
         destination=model.destination,
         model=model.name,
+        auth=model.auth,
         context_tokens=model.context_tokens,
         send_reasoning=model.send_reasoning,
         system=f"{instructions}\n\n{block}",

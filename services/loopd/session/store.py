@@ -5,6 +5,7 @@ nothing of it is changed, and the owner decides.
 """
 
 import os
+import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from proto.role.log import logger
 
 BASELINE: Final = "0.baseline.json"
 LOG: Final = "0.jsonl"
+_UNFINISHED: Final = ".tmp"
 _REASON_CHARS: Final = 200
 
 
@@ -38,6 +40,9 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         durable.make_folder(folder)
+        for left in folder.glob(f".*{_UNFINISHED}"):
+            # A crash while it was made: nobody was told of it.
+            shutil.rmtree(left)
 
     def ids(self) -> list[str]:
         """The sessions that are there, the one whose log changed last first."""
@@ -53,10 +58,21 @@ class Store:
         return JsonLines(self._folder / session / LOG)
 
     def create(self, baseline: Baseline) -> None:
-        """Put a new session on disk: its folder and its baseline."""
-        folder = self._folder / baseline.session
-        durable.make_folder(folder)
-        durable.replace(folder / BASELINE, msgspec.json.encode(baseline))
+        """Put a new session on disk: its folder and its baseline, at once.
+
+        Raises:
+            Fault: `internal`: it could not be written.
+
+        """
+        folder = self._folder / f".{baseline.session}{_UNFINISHED}"
+        try:
+            durable.make_folder(folder)
+            durable.replace(folder / BASELINE, msgspec.json.encode(baseline))
+            folder.rename(self._folder / baseline.session)
+            durable.sync_folder(self._folder)
+        except OSError as error:
+            reason = f"the session {baseline.session} cannot be written: {error.strerror}"
+            raise Fault("internal", reason) from None
 
     def load(self, session: str) -> Loaded:
         """A session, with a torn last line cut off; not to be called while the session is in a turn.

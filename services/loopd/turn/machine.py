@@ -158,7 +158,7 @@ class Machine:
             if self._final is None:
                 return self._finish("model-error", _why_empty(answer.finish))
             # The model was told to answer and did not: the owner gets an answer all the same.
-            text = NO_ANSWER[self._final].format(last=self._last_refusal)
+            text = NO_ANSWER[self._final].format(last=clip(self._last_refusal, _SHOWN_CHARS))
         spoken = Assistant(time=self._now(), content=text, tool_calls=[], reasoning_content=reasoning)
         return [self._append(spoken), *self._finish(None, text)]
 

@@ -37,6 +37,7 @@ class Opening:
         self._broker = broker
         self._config = config
         self._clock = clock
+        self._known: set[str] = set()
 
     async def new(self, check: Callable[[Baseline], None]) -> Opened:
         """A new session, on disk; `check` may refuse its baseline before there is anything.
@@ -58,6 +59,7 @@ class Opening:
             else:
                 break
         self._store.create(baseline)
+        self._known.add(baseline.session)
         return Opened(Loaded(baseline, [], position([])), label)
 
     async def resume(self, session: str) -> Opened:
@@ -68,8 +70,20 @@ class Opening:
 
         """
         loaded = await anyio.to_thread.run_sync(self._store.load, session)
-        label = await self._broker.open(loaded.baseline, new=False)
+        label = await self._label(loaded.baseline)
         return Opened(self._repaired(loaded, label), label)
+
+    async def _label(self, baseline: Baseline) -> Label:
+        """The session's label; the session is taken up once in the life of this process, and when brokerd closed it."""
+        if baseline.session in self._known:
+            try:
+                return await self._broker.label(baseline.session)
+            except Fault as fault:
+                if fault.code != "session-not-open":
+                    raise
+        label = await self._broker.open(baseline, new=False)
+        self._known.add(baseline.session)
+        return label
 
     def _repaired(self, loaded: Loaded, label: Label) -> Loaded:
         """The log after each call without a result got one: once, with the session's label of this moment."""

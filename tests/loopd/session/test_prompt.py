@@ -1,6 +1,7 @@
 """Strict extension: the prompt of a later turn begins with the bytes of the earlier one, across restarts too."""
 
 import json
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -39,7 +40,7 @@ def test_the_prompt_is_the_same_after_a_restart(records: list[Record]) -> None:
 def test_the_roles_alternate_whatever_turns_failed(records: list[Record]) -> None:
     messages = json.loads(prefix(baseline(), records) + b"]")
     roles = [message["role"] for message in messages]
-    for before, after in zip(roles, roles[1:], strict=False):
+    for before, after in pairwise(roles):
         assert after in {"system": {"user"}, "user": {"assistant"}, "tool": {"tool", "assistant"}}.get(
             before, {"user", "tool", "assistant"}
         )

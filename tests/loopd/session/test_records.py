@@ -19,7 +19,7 @@ def test_a_record_comes_back_from_its_line(records: list[Record]) -> None:
 
 def test_the_lines_are_those_of_the_contract() -> None:
     call = Call("c1", "recall", {"query": "launch"})
-    lines = [
+    lines: list[tuple[Record, dict[str, object]]] = [
         (User(time=TIME, text="hi", author=None), {"kind": "user", "time": TIME, "text": "hi", "author": None}),
         (
             User(time=TIME, text="hi", author="ann", class_=DataClass.SECRET, untrusted=True),
@@ -90,7 +90,7 @@ def _user() -> User:
 
 
 def _asks(*ids: str) -> Assistant:
-    return Assistant(time=TIME, content=None, tool_calls=[Call(id, "clock", {}) for id in ids])
+    return Assistant(time=TIME, content=None, tool_calls=[Call(one, "clock", {}) for one in ids])
 
 
 def _answer() -> Assistant:

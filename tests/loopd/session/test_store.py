@@ -40,6 +40,14 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path, store: Store) -> None:
     assert _log(tmp_path).parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_session_that_was_only_half_made_is_swept_away(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "sessions" / f".{SESSION}.tmp").mkdir()
+    (tmp_path / "sessions" / f".{SESSION}.tmp" / "0.baseline.json").touch()
+    assert store.ids() == []
+    Store(tmp_path / "sessions")
+    assert list((tmp_path / "sessions").iterdir()) == []
+
+
 def test_a_torn_last_line_is_cut_and_nothing_before_it(tmp_path: Path, store: Store) -> None:
     store.create(baseline())
     store.append(SESSION, USER, ANSWER)
@@ -104,7 +112,8 @@ def test_what_is_no_session_is_not_listed(tmp_path: Path, store: Store) -> None:
 @given(logs())
 def test_the_end_of_a_log_says_whether_it_is_finished(tmp_path: Path, records: list[Record]) -> None:
     store = Store(tmp_path / "sessions")
-    store.create(baseline())
+    if not store.exists(SESSION):
+        store.create(baseline())
     _log(tmp_path).unlink(missing_ok=True)
     store.append(SESSION, *records)
     assert store.is_finished(SESSION) is store.load(SESSION).position.answered
@@ -120,6 +129,11 @@ def test_a_torn_or_long_end_is_looked_at_whole(tmp_path: Path, store: Store) -> 
 
 
 def test_what_cannot_be_written_is_a_fault(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "sessions" / f".{SESSION}.tmp").touch()
+    with pytest.raises(Fault) as caught:
+        store.create(baseline())
+    assert caught.value.message == f"the session {SESSION} cannot be written: File exists"
+    (tmp_path / "sessions" / f".{SESSION}.tmp").unlink()
     store.create(baseline())
     _log(tmp_path).mkdir()
     with pytest.raises(Fault) as caught:

@@ -88,7 +88,7 @@ def test_what_many_models_write_is_understood() -> None:
 
 
 def test_ids_are_made_unique_in_the_session() -> None:
-    raw = tuple(RawCall(id, "clock", "") for id in ("a", "a", "", "é", "b c", "x" * 129, "call_7_1"))
+    raw = tuple(RawCall(one, "clock", "") for one in ("a", "a", "", "é", "b c", "x" * 129, "call_7_1"))
     assert [wanted.call.id for wanted in read_all(raw, {"call_7_5", "a"}, 7)] == [
         "call_7_0", "call_7_1", "call_7_2", "call_7_3", "call_7_4", "call_7_5_", "call_7_6",
     ]  # fmt: skip

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from loopd.tools import own
-from loopd.tools.catalogue import CORE, FURTHER, find
 from loopd.tools.calls import CALL_TOOL, OWN
+from loopd.tools.catalogue import CORE, FURTHER, find
 from proto.tools import TOOLS, parse_arguments
 
 NOW = datetime(2026, 9, 24, 21, 2, 3, tzinfo=UTC)

@@ -138,11 +138,11 @@ def test_the_same_refused_call_is_stopped_and_the_owner_gets_an_answer() -> None
     book = machine(limits=Turn(rounds=24))
     play(book, Said("hi"), [said(), AskModel(final=False)])
     for number in range(2):
-        id = f"call_{1 + 2 * number}_0"
+        made = f"call_{1 + 2 * number}_0"
         play(
             book,
-            answer("", recall("")), [asks(Call(id, call.name, call.arguments)), tool(id, "running"), id],
-            no, [result(id, no.text), tool(id, "refused", no.text), AskModel(final=False)],
+            answer("", recall("")), [asks(Call(made, call.name, call.arguments)), tool(made, "running"), made],
+            no, [result(made, no.text), tool(made, "refused", no.text), AskModel(final=False)],
         )  # fmt: skip
     told = f"{no.text} (the same call has been refused 3 times and is not made again; answer the owner without it)"
     other = Call("x", "recall", {"query": "else"})
@@ -346,6 +346,16 @@ RAW_CALLS = st.lists(
     max_size=3,
 )
 LABELS = st.builds(Label, st.sampled_from(DataClass), st.booleans())
+MODEL_EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(lambda calls: answer("", *calls, recall("")), RAW_CALLS),
+    st.builds(lambda calls, text: answer(text, *calls), RAW_CALLS, st.sampled_from(["", "x"])),
+    st.just(Failed("ceiling", "")),
+    st.just(Cancelled("y")),
+)
+TOOL_EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(ToolAnswered, st.booleans(), st.text(max_size=5), LABELS),
+    st.builds(ToolFailed, st.just("busy"), st.just(""), st.booleans()),
+)
 
 
 @settings(max_examples=150)
@@ -372,22 +382,7 @@ def test_the_laws_of_a_turn(data: st.DataObject) -> None:
             break
         if data.draw(st.integers(0, 9)) == 0:
             take(Stop())
-        if isinstance(command, AskModel):
-            calls = tuple(data.draw(RAW_CALLS))
-            take(
-                data.draw(
-                    st.sampled_from([answer("x", *calls), answer("", *calls), Failed("ceiling", ""), Cancelled("y")])
-                )
-                if data.draw(st.booleans())
-                else answer("", *calls, recall("", str(len(records))))
-            )
-        else:
-            take(
-                data.draw(
-                    st.builds(ToolAnswered, st.booleans(), st.text(max_size=5), LABELS)
-                    | st.builds(ToolFailed, st.just("busy"), st.just(""), st.booleans())
-                )
-            )
+        take(data.draw(MODEL_EVENTS if isinstance(command, AskModel) else TOOL_EVENTS))
     else:
         raise AssertionError("the turn does not end")
     assert not waits
