@@ -1,5 +1,6 @@
 """One hop: where it may go, that it goes where was checked, and what comes back; every failure is an answer."""
 
+import contextlib
 import gzip
 import socket
 import ssl
@@ -264,3 +265,16 @@ async def test_over_the_socket(home: Path, box: Box) -> None:
         assert (answered.status, answered.text) == (200, "# hello")
         request = FetchRequest(session="chat-1", call="c2", url=url, loopback=False)
         _failed(box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected), "protocol")
+    (reader,) = _children(box.pid("egressd"))
+    assert box.stop("egressd") == {"egressd": 0}
+    assert not reader.exists()
+
+
+def _children(pid: int) -> list[Path]:
+    """The folders in /proc of a process's children."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            if f"PPid:\t{pid}\n" in status.read_text():
+                found.append(status.parent)
+    return found

@@ -327,6 +327,23 @@ def test_a_label_that_rises_closes_what_is_now_too_low_before_it_is_answered(
     assert [(row.status, row.input_tokens) for row in rows()] == [(200, 11)]
 
 
+def test_a_label_that_rises_stops_an_upload(home: Path, box: Box, destination: Destination) -> None:
+    body = b"a" * (20 << 20)
+    with socket.create_server(("127.0.0.1", 0)) as listening, http.connect(home) as client:
+        destination(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        client.sendall(http.request(body=body))
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(10)
+            received = len(connection.recv(1000))
+            box.ask("broker-egress", SessionLabel(session=http.SESSION, class_=DataClass.SECRET, untrusted=False), Ok)
+            while piece := connection.recv(1 << 20):
+                received += len(piece)
+            assert received < len(body)
+        answered = http.read(client)
+    assert (answered.status, answered.error["code"]) == (403, "ceiling")
+
+
 def test_a_label_that_rises_while_brokerd_is_asked_refuses_the_call(
     home: Path, box: Box, broker: FakeBroker, destination: Destination
 ) -> None:
