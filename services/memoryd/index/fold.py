@@ -108,11 +108,12 @@ def stem(word: str) -> str:
     """The stem of a folded word: English rules, after the forms that no rule explains. Others pass unharmed."""
     if not word.isascii():
         return word
-    word = OTHER_FORMS.get(word, word)
     # A Stemmer serves one thread at a time.
     if (stemmer := getattr(_of_thread, "stemmer", None)) is None:
         stemmer = _of_thread.stemmer = Stemmer.Stemmer("english", 0)
-    return str(stemmer.stemWord(word))
+    by_rule = str(stemmer.stemWord(OTHER_FORMS.get(word, word)))
+    # The plural of another form: "photos" gives "photo", and that "photograph".
+    return str(stemmer.stemWord(OTHER_FORMS[by_rule])) if by_rule in OTHER_FORMS else by_rule
 
 
 def _plain(text: str) -> str:

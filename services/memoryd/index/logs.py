@@ -61,9 +61,10 @@ def opened(sessions_dir: str, session: str) -> Iterator[BinaryIO]:
     path = _path(sessions_dir, session)
     # Without O_NONBLOCK a named pipe in the log's place would hold the daemon.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb", buffering=1 << 20) as log:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no regular file")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no regular file")
+    with open(descriptor, "rb", buffering=1 << 16) as log:
         yield log
 
 

@@ -17,7 +17,7 @@ from memoryd.index.hits import Row
 from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
 from proto.labels import DataClass, Label
 
-_BUDGET_ROWS: Final = 6_000
+_BUDGET_ROWS: Final = 4_500
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000

@@ -9,7 +9,7 @@ LIMIT_CHARS: Final = 600
 _CUT: Final = "…"
 # Of a longer text only the beginning is looked through.
 _LOOK_CHARS: Final = 200_000
-# How much of what is shown stands before the first match.
+# How much is shown before the first match and after the last.
 _LEAD_CHARS: Final = 80
 
 
@@ -36,7 +36,7 @@ def _guarded(text: str, *, cut: bool = False) -> str:
 def _start(text: str, weights: Mapping[str, float]) -> int:
     """Where to begin, so that the terms that weigh most together are shown."""
     found = [(start, term) for start, _, term in spans(text[:_LOOK_CHARS]) if term in weights]
-    width = LIMIT_CHARS - _LEAD_CHARS - 2
+    width = LIMIT_CHARS - 2 * _LEAD_CHARS - 2
     best, best_weight, last = 0, -1.0, 0
     held: dict[str, int] = {}
     for first, (start, _) in enumerate(found):

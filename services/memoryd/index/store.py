@@ -11,6 +11,7 @@ Source: M5a section 6 for `hits`, `sources` and `progress`; the other tables are
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections import Counter
@@ -67,13 +68,23 @@ class HeldNote(msgspec.Struct, frozen=True):
     rowid: int | None
 
 
+_DAMAGE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.IOError)
+
+
 @contextlib.contextmanager
 def damage_is_a_fault() -> Iterator[None]:
-    """Turn what SQLite says of a damaged file into `memory-index-damaged`."""
+    """Turn what SQLite says of a damaged file into `memory-index-damaged`, and a full disk into OSError."""
     try:
         yield
-    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.IOError) as error:
+    except apsw.FullError as error:
+        raise OSError(errno.ENOSPC, "no space left for the index") from error
+    except _DAMAGE as error:
         raise Fault("memory-index-damaged") from error
+    except apsw.SQLError as error:
+        # SQLite has ended the transaction by itself, and then there is nothing to roll back.
+        if isinstance(error.__context__, _DAMAGE):
+            raise Fault("memory-index-damaged") from error
+        raise
 
 
 def remove_files(path: str) -> None:
@@ -245,7 +256,7 @@ class Store:
     def _write_counts(self) -> None:
         self._connection.executemany(
             "INSERT INTO terms VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET rows = rows + excluded.rows",
-            sorted(self._term_changes.items()),
+            sorted((term, change) for term, change in self._term_changes.items() if change),
         )
         gone = [(term,) for term, change in self._term_changes.items() if change < 0]
         self._connection.executemany("DELETE FROM terms WHERE term = ? AND rows <= 0", gone)

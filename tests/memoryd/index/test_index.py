@@ -1,0 +1,455 @@
+import json
+import os
+import random
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.index import Counts, Index, NoteEntry
+from proto.faults import Fault
+from proto.labels import PRIVATE, DataClass, Label
+
+TAINTED = Label(class_=DataClass.PRIVATE, untrusted=True)
+SECRET = Label(class_=DataClass.SECRET, untrusted=False)
+WORDS = ["launch", "moved", "Thursday", "東京タワー", "café", "the", "?", "猫", "notes", "http_fetch"]
+
+
+class Box:
+    """A home with logs to write and an index over them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sessions = str(root / "sessions")
+        self.path = str(root / "index" / "memory.sqlite3")
+        self.indexes: list[Index] = []
+
+    def open(self, **settings: Any) -> Index:
+        index = Index(self.path, **settings)
+        self.indexes.append(index)
+        return index
+
+    def log(self, session: str) -> Path:
+        return Path(self.sessions, session, "0.jsonl")
+
+    def append(self, session: str, *records: dict[str, Any] | bytes) -> None:
+        self.log(session).parent.mkdir(parents=True, exist_ok=True)
+        with self.log(session).open("ab") as log:
+            for record in records:
+                log.write(record if isinstance(record, bytes) else json.dumps(record).encode() + b"\n")
+
+    def dump(self) -> list[tuple[Any, ...]]:
+        """Everything the index holds but row ids, in an order of its own."""
+        with apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY) as db:
+            rows = db.execute(
+                "SELECT kind, session, epoch, record, time, role, class, untrusted, author, file, shown.text, hits.text"
+                " FROM sources JOIN shown USING (rowid) JOIN hits ON hits.rowid = sources.rowid"
+            ).fetchall()
+            others = db.execute(
+                "SELECT 'log', log, records, bytes, tail, class, untrusted FROM progress JOIN walks USING (log)"
+                " UNION ALL SELECT 'term', term, rows, 0, 0, 0, 0 FROM terms"
+                " UNION ALL SELECT 'total', name, value, 0, 0, 0, 0 FROM totals"
+                " UNION ALL SELECT 'note', position, digest, hit IS NULL, 0, 0, 0 FROM notes"
+            ).fetchall()
+        return sorted(rows, key=repr) + sorted(others, key=repr)
+
+
+@pytest.fixture
+def box(home: Path) -> Iterator[Box]:
+    made = Box(home)
+    yield made
+    for index in made.indexes:
+        index.close()
+
+
+def user(text: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": "user", "time": "2026-09-20T14:02:00Z", "text": text, "author": None, **fields}
+
+
+def assistant(text: str | None, *calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    listed = [{"id": str(at), "name": name, "arguments": arguments} for at, (name, arguments) in enumerate(calls)]
+    return {"kind": "assistant", "time": "2026-09-20T14:03:00Z", "content": text, "tool_calls": listed}
+
+
+def result(class_: str = "private", untrusted: bool = False) -> dict[str, Any]:
+    fields = {"call": "0", "name": "f", "content": "zebra", "class": class_, "untrusted": untrusted}
+    return {"kind": "tool_result", "time": "2026-09-20T14:02:30Z", **fields}
+
+
+def note(position: int, text: str, how: str = "noted", label: Label = PRIVATE) -> NoteEntry:
+    return NoteEntry(
+        position=position,
+        how=how,  # type: ignore[arg-type]
+        time="2026-09-24T20:14Z",
+        session="chat-9",
+        file=None if how == "noted" else "memory.md",
+        label=label,
+        text=text,
+    )
+
+
+def test_a_fact_is_found_from_another_session(box: Box) -> None:
+    box.append("chat-1", user("the launch moved to Thursday"), assistant("Noted."))
+    index = box.open()
+    assert index.catch_up(box.sessions) == Counts(logs=1, records=2, notes=0)
+    answer = index.recall("when is the launch?", 5)
+    assert answer.text == (
+        "[1] memory · session chat-1, 2026-09-20 14:02 UTC, the owner said · private\nthe launch moved to Thursday"
+    )
+    assert answer.label == PRIVATE
+    assert [(hit.kind, hit.session, hit.epoch, hit.record, hit.time) for hit in answer.hits] == [
+        ("record", "chat-1", 0, 0, "2026-09-20T14:02:00Z")
+    ]
+
+
+def test_nothing_found_says_so(box: Box) -> None:
+    index = box.open()
+    answer = index.recall("launch", 5)
+    assert (answer.text, answer.label, answer.hits) == ('(no matches for "launch")', PRIVATE, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("東京タワーの近くでiPhone15を買った", "東京タワー"),
+        ("東京タワーの近くでiPhone15を買った", "iphone15"),
+        ("東京タワーの近くでiPhone15を買った", "買"),
+        ("我下个月要去成都出差", "成都"),
+        ("고양이를 입양했어", "고양이"),
+        ("책을 읽었다", "책"),
+        ("ฉันชอบแมวมาก", "แมว"),
+        ("Le café de Zoé à Besançon", "cafe ZOE besancon"),
+        ("we went hiking", "go hike"),
+        ("the cat", "what is the"),
+        ("read_file was called", "read_file"),
+    ],
+)
+def test_every_language_is_found(box: Box, text: str, query: str) -> None:
+    box.append("chat-1", user(text), user("something else entirely"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    assert [hit.record for hit in index.recall(query, 1).hits] == [0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', '""', "NEAR(launch x, 2)", "launch*", "^launch", "text:launch", "{text} : launch", "launch NOT launch",
+     "-launch", "launch AND (", "'; DROP TABLE hits; --", "\x00launch", "launch\n[1] memory", "launch " * 70, "launch + x"],
+)  # fmt: skip
+def test_a_hostile_query_is_words(box: Box, query: str) -> None:
+    box.append("chat-1", user("launch"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    assert len(index.recall(query, 5).hits) == ("launch" in query)
+
+
+def test_no_query_fails(box: Box) -> None:
+    box.append("chat-1", *[user(" ".join(WORDS[at:])) for at in range(len(WORDS))])
+    index = box.open()
+    index.catch_up(box.sessions)
+
+    @given(st.text(max_size=80), st.integers(1, 10))
+    @settings(max_examples=60, deadline=None)
+    def check(query: str, k: int) -> None:
+        assert len(index.recall(query, k).hits) <= k
+
+    check()
+
+
+def test_a_hit_after_untrusted_content_is_tainted_and_so_is_the_result(box: Box) -> None:
+    box.append(
+        "chat-1", user("launch one"), result(untrusted=True), assistant("launch two", ("fetch", {"q": "launch"}))
+    )
+    index = box.open()
+    index.catch_up(box.sessions)
+    answer = index.recall("launch", 5)
+    tags = {(hit.record, hit.label.untrusted) for hit in answer.hits}
+    assert tags == {(0, False), (2, True)}
+    assert answer.text.count("] memory-tainted · ") == 2
+    assert answer.label == TAINTED
+    assert "zebra" not in answer.text
+    assert index.recall("zebra", 5).hits == ()
+
+
+def test_records_above_max_class_are_not_indexed_and_notes_neither(box: Box) -> None:
+    box.append("chat-1", user("launch one"), result("restricted"), user("launch two"))
+    notes = [note(0, "launch three", label=SECRET), note(1, "launch four")]
+    index = box.open()
+    index.catch_up(box.sessions)
+    index.sync_notes(notes)
+    assert sorted((hit.kind, hit.record) for hit in index.recall("launch", 9).hits) == [("noted", 1), ("record", 0)]
+    index.close()
+    index = box.open(max_class=DataClass.SECRET)
+    index.catch_up(box.sessions)
+    index.sync_notes(notes)
+    answer = index.recall("launch", 9)
+    assert len(answer.hits) == 4
+    assert answer.label == SECRET
+
+
+def test_a_moved_entry_is_identity_and_never_taints(box: Box) -> None:
+    index = box.open()
+    entries = [
+        note(0, "prefers UTC", "moved", TAINTED),
+        note(1, "prefers CET", "dropped", SECRET),
+        note(2, "UTC?", label=TAINTED),
+    ]
+    assert index.sync_notes(entries) == 3
+    answer = index.recall("prefers", 5)
+    assert {line[4:] for line in answer.text.split("\n")[::2]} == {
+        "identity · moved 2026-09-24 from memory.md · private",
+        "memory · dropped 2026-09-24 from memory.md · private",
+    }
+    assert answer.label == PRIVATE
+    assert index.recall("UTC", 5).label == TAINTED
+
+
+def test_notes_are_reconciled_with_what_an_editor_left(box: Box) -> None:
+    index = box.open()
+    index.sync_notes([note(0, "alpha"), note(1, "beta"), note(2, "gamma")])
+    assert index.sync_notes([note(0, "alpha"), note(1, "beta"), note(2, "gamma")]) == 0
+    assert index.sync_notes([note(0, "alpha"), note(1, "beta"), note(2, "gamma"), note(3, "delta")]) == 1
+    assert index.sync_notes([note(0, "alpha"), note(1, "gamma"), note(2, "delta")]) == 2
+    assert [index.recall(word, 5).hits[0].record for word in ("alpha", "gamma", "delta")] == [0, 1, 2]
+    assert index.recall("beta", 5).hits == ()
+    assert index.sync_notes([]) == 0
+    assert index.recall("alpha", 5).hits == ()
+
+
+def test_an_index_keeps_up_with_a_log(box: Box) -> None:
+    index = box.open()
+    assert index.session_updated("chat-1", box.sessions).records == 0
+    box.append("chat-1", user("alpha"), b'{"kind":"user","ti')
+    assert index.session_updated("chat-1", box.sessions) == Counts(logs=1, records=1, notes=0)
+    assert index.session_updated("chat-1", box.sessions).records == 0
+    box.append("chat-1", b'me":"2026-09-20T14:02:00Z","text":"beta"}\n')
+    assert index.session_updated("chat-1", box.sessions).records == 1
+    assert [hit.record for hit in index.recall("beta", 5).hits] == [1]
+    index.close()
+    box.append("chat-1", user("gamma"))
+    index = box.open()
+    assert index.catch_up(box.sessions).records == 1
+    assert index.state() == Counts(logs=1, records=3, notes=0)
+
+
+def test_nothing_after_a_damaged_line_is_indexed_until_it_is_mended(box: Box) -> None:
+    box.append("chat-1", user("alpha"), b"damage\n", user("beta"))
+    box.append("chat-2", user("gamma"))
+    index = box.open()
+    assert index.catch_up(box.sessions) == Counts(logs=2, records=2, notes=0, damaged=("chat-1",))
+    assert index.recall("beta", 5).hits == ()
+    assert index.state().damaged == ("chat-1",)
+    assert index.rebuild(box.sessions, []) == Counts(logs=2, records=2, notes=0, damaged=("chat-1",))
+    assert index.recall("beta", 5).hits == ()
+    box.log("chat-1").write_bytes(box.log("chat-1").read_bytes().replace(b"damage\n", b""))
+    assert index.session_updated("chat-1", box.sessions) == Counts(logs=1, records=1, notes=0)
+    assert [hit.record for hit in index.recall("beta", 5).hits] == [1]
+
+
+def test_a_log_that_is_shorter_or_another_is_read_from_the_start(box: Box) -> None:
+    box.append("chat-1", user("alpha"), result(untrusted=True), user("beta"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    box.log("chat-1").unlink()
+    box.append("chat-1", user("gamma"))
+    assert index.session_updated("chat-1", box.sessions).records == 1
+    assert index.recall("alpha beta", 5).hits == ()
+    assert index.recall("gamma", 5).label == PRIVATE
+    box.log("chat-1").unlink()
+    box.append("chat-1", *[user(f"delta {number}") for number in range(9)])
+    index.catch_up(box.sessions)
+    assert index.recall("gamma", 5).hits == ()
+    assert len(index.recall("delta", 9).hits) == 9
+
+
+def test_a_log_that_is_gone_is_forgotten(box: Box) -> None:
+    box.append("chat-1", user("alpha"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    box.log("chat-1").unlink()
+    index.catch_up(box.sessions)
+    assert index.recall("alpha", 5).hits == ()
+    assert index.state() == Counts(logs=0, records=0, notes=0)
+
+
+def test_what_is_no_log_is_left_alone(box: Box) -> None:
+    box.append("chat-1", user("alpha"))
+    box.append("NOT-an-id", user("alpha"))
+    os.makedirs(f"{box.sessions}/chat-2")
+    os.mkfifo(f"{box.sessions}/chat-2/0.jsonl")
+    os.makedirs(f"{box.sessions}/chat-3/0.jsonl")
+    os.makedirs(f"{box.sessions}/chat-4")
+    os.symlink("../chat-1/0.jsonl", f"{box.sessions}/chat-4/0.jsonl")
+    index = box.open()
+    assert index.catch_up(box.sessions).damaged == ("chat-2", "chat-3", "chat-4")
+    assert len(index.recall("alpha", 5).hits) == 1
+
+
+RECORDS = st.one_of(
+    st.builds(user, st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), author=st.sampled_from([None, "bob"])),
+    st.builds(assistant, st.none() | st.sampled_from(WORDS), st.tuples(st.sampled_from(WORDS), st.just({"q": "é"}))),
+    st.builds(result, st.sampled_from(["public", "private", "secret"]), st.booleans()),
+    st.just(b"damage\n"),
+)
+
+
+@given(st.lists(st.lists(RECORDS, max_size=8), min_size=1, max_size=3), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_reindex_equals_incremental(logs: list[list[Any]], rng: random.Random) -> None:
+    with_home(lambda box: check_reindex(box, logs, rng))
+
+
+def check_reindex(box: Box, logs: list[list[Any]], rng: random.Random) -> None:
+    contents = {
+        f"chat-{number}": b"".join(r if isinstance(r, bytes) else json.dumps(r).encode() + b"\n" for r in records)
+        for number, records in enumerate(logs)
+    }
+    cut = [(session, at) for session, content in contents.items() for at in range(len(content))]
+    index = box.open()
+    for session, at in sorted(rng.sample(cut, min(4, len(cut)))):
+        box.append(session, b"")
+        box.log(session).write_bytes(contents[session][:at])
+        index.session_updated(session, box.sessions)
+        index.sync_notes([note(0, "launch"), note(1, "café", "moved")][: rng.randint(0, 2)])
+    for session, content in contents.items():
+        box.append(session, b"")
+        box.log(session).write_bytes(content)
+    index.catch_up(box.sessions)
+    notes = [note(0, "launch notes"), note(1, "猫", "dropped"), note(2, "moved", label=SECRET)]
+    index.sync_notes(notes)
+    incremental = box.dump()
+    answers = [index.recall(word, 5) for word in WORDS]
+    index.rebuild(box.sessions, notes)
+    assert box.dump() == incremental
+    assert [index.recall(word, 5) for word in WORDS] == answers
+
+
+def with_home(check: Callable[[Box], None]) -> None:
+    """As the fixture, for a property."""
+    with tempfile.TemporaryDirectory(prefix="bx") as root:
+        box = Box(Path(root))
+        try:
+            check(box)
+        finally:
+            for index in box.indexes:
+                index.close()
+
+
+def test_recall_and_new_records_go_on_during_a_rebuild(box: Box) -> None:
+    for number in range(40):
+        box.append(f"chat-{number}", *[user(f"launch number {at}") for at in range(50)])
+    index = box.open()
+    index.catch_up(box.sessions)
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            while not done.is_set():
+                assert len(index.recall("launch", 5).hits) == 5
+        except BaseException as error:  # noqa: BLE001  (handed to the test's own thread)
+            failures.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    box.append("chat-0", user("late"))
+    index.session_updated("chat-0", box.sessions)
+    counts = index.rebuild(box.sessions, [])
+    done.set()
+    asking.join()
+    assert failures == []
+    assert (counts.logs, counts.records) == (40, 2001)
+    assert len(index.recall("late", 5).hits) == 1
+    assert sorted(os.listdir(box.root / "index")) == ["memory.sqlite3", "memory.sqlite3-shm", "memory.sqlite3-wal"]
+
+
+def test_the_file_is_the_owners_alone(box: Box) -> None:
+    index = box.open()
+    index.sync_notes([note(0, "alpha")])
+    folder = Path(box.path).parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("damage", [b"not a database at all" * 400, b"SQLite format 3\x00" + b"\xff" * 9000])
+def test_a_damaged_file_is_a_fault_until_it_is_rebuilt(box: Box, damage: bytes) -> None:
+    box.append("chat-1", user("alpha"))
+    os.makedirs(box.root / "index")
+    Path(box.path).write_bytes(damage)
+    index = box.open()
+    for use in (
+        lambda: index.recall("alpha", 5),
+        lambda: index.catch_up(box.sessions),
+        lambda: index.session_updated("chat-1", box.sessions),
+        lambda: index.sync_notes([]),
+        index.state,
+    ):
+        with pytest.raises(Fault) as caught:
+            use()
+        assert caught.value.code == "memory-index-damaged"
+    assert index.rebuild(box.sessions, [note(0, "beta")]) == Counts(logs=1, records=1, notes=1)
+    assert len(index.recall("alpha beta", 5).hits) == 2
+
+
+def test_damage_in_the_middle_of_the_file_is_a_fault(box: Box) -> None:
+    box.append("chat-1", *[user(f"launch {number} " + "x" * 500) for number in range(200)])
+    index = box.open()
+    index.catch_up(box.sessions)
+    index.close()
+    size = os.path.getsize(box.path)
+    with open(box.path, "r+b") as file:
+        file.seek(4096 * 2)
+        file.write(b"\xa5" * (size - 4096 * 2))
+    index = box.open()
+    with pytest.raises(Fault, match="the index is damaged; rebuild it with bxctl reindex"):
+        index.recall("launch", 5)
+    index.rebuild(box.sessions, [])
+    assert len(index.recall("launch", 5).hits) == 5
+
+
+@pytest.mark.parametrize("make", ["missing", "empty", "another program's", "another format"])
+def test_a_missing_or_older_file_is_made_anew(box: Box, make: str) -> None:
+    box.append("chat-1", user("alpha"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    index.close()
+    if make in {"missing", "empty", "another program's"}:
+        os.unlink(box.path)
+    if make == "empty":
+        Path(box.path).touch()
+    if make in {"another program's", "another format"}:
+        with apsw.Connection(box.path) as db:
+            changed = make == "another format"
+            db.execute("UPDATE settings SET value = '0' WHERE name = 'folding'" if changed else "CREATE TABLE x (y)")
+        db.close()
+    index = box.open()
+    assert index.catch_up(box.sessions).records == 1
+    assert len(index.recall("alpha", 5).hits) == 1
+
+
+def test_the_schema_is_the_documents(box: Box) -> None:
+    box.open()
+    with apsw.Connection(box.path, flags=apsw.SQLITE_OPEN_READONLY) as db:
+        found: list[Any] = db.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE name IN ('hits', 'sources', 'progress')"
+        ).fetchall()
+    assert dict(found) == {
+        "hits": "CREATE VIRTUAL TABLE hits USING fts5(text, tokenize = 'unicode61')",
+        "sources": "CREATE TABLE sources (rowid INTEGER PRIMARY KEY, kind TEXT, session TEXT, epoch INTEGER,\n"
+        "  record INTEGER, time TEXT, role TEXT, class TEXT, untrusted INTEGER)",
+        "progress": "CREATE TABLE progress (log TEXT PRIMARY KEY, records INTEGER)",
+    }
+
+
+def test_a_removed_text_is_in_no_byte_of_the_file(box: Box) -> None:
+    index = box.open()
+    index.sync_notes([note(0, "xylophonic"), note(1, "beta")])
+    index.sync_notes([note(0, "beta")])
+    index.close()
+    assert b"xylophon" not in Path(box.path).read_bytes()
