@@ -68,6 +68,11 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
                 return permit
         return None
 
+    def outdated(self, label: Label) -> bool:
+        """Whether the owner allowed exactly this, but under another label than the session has now."""
+        wanted = arguments_sha256(self.request.arguments)
+        return any(permit.arguments_sha256 == wanted and permit.label != label for permit in self.permits)
+
     def redirected(self, url: str) -> "Errand":
         """The next hop."""
         request = msgspec.structs.replace(self.request, arguments={"url": url})
@@ -137,6 +142,8 @@ class Calls:
         permit = errand.permitted(host, label) if decision.verdict == "ask" else None
         if permit is not None:
             decision = await self._decider.decide(msgspec.structs.replace(question, approved=True))
+        elif decision.verdict == "ask" and errand.outdated(label):
+            decision = msgspec.structs.replace(decision, verdict="deny", reasons=("label-rose",))
         current = self._sessions.find(request.session)
         if current is not None and current.label != label:
             # It rose while the policy thought: what was decided is no longer about this session.

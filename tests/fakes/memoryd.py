@@ -1,6 +1,6 @@
 """A memoryd for tests of brokerd, over the real socket.
 
-Features: records every `memory_call`; answers with what `answer` gives for it (a text under a label by default), an `Error`
+Features: records every `memory_call` (`began` is set by the first); answers with what `answer` gives for it (a text under a label by default), an `Error`
 too; with `gate` set, waits for that event before it answers; with `silent`, hangs up without an answer.
 """
 
@@ -29,6 +29,7 @@ class FakeMemoryd:
         self.calls: list[MemoryCall] = []
         self.label = PRIVATE
         self.answer: Callable[[MemoryCall], msgspec.Struct] = self.remembered
+        self.began = anyio.Event()
         self.gate: anyio.Event | None = None
         self.silent = False
 
@@ -51,6 +52,7 @@ class FakeMemoryd:
 
     async def _desk(self, request: MemoryCall, connection: Connection) -> msgspec.Struct:
         self.calls.append(request)
+        self.began.set()
         if self.gate is not None:
             await self.gate.wait()
         if self.silent:
