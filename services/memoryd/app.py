@@ -4,7 +4,6 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -126,7 +125,7 @@ def starter(config_file: Path | None, settings: Config) -> bytes:
         named = config_file.parent / Path(settings.memory.soul_starter).expanduser()
         if named.exists():
             return named.read_bytes()
-    return resources.files("memoryd").joinpath(SOUL_NAME).read_bytes()
+    return Path(__file__).with_name(SOUL_NAME).read_bytes()
 
 
 def _recover_answers(holdings: Holdings) -> None:

@@ -3,11 +3,13 @@
 Writes are in one line, so there is at most one. A crash leaves it behind, and the next start settles it by hashes.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from proto.canon import digest
 from proto.role import durable
 
 
@@ -39,28 +41,37 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Intents:
-    """The file that holds the intent."""
+    """The file that holds the intent, behind its own hash: half of one is none, and nothing was done for it yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._decoder = msgspec.json.Decoder(Intent)
 
+    def open(self) -> None:
+        """Make the file if it is missing, so that no later write has to fsync the folder."""
+        if not self._path.exists():
+            durable.replace(self._path, b"")
+
     def put(self, intent: Intent) -> None:
         """Put it on disk."""
-        durable.replace(self._path, msgspec.json.encode(intent))
+        data = msgspec.json.encode(intent)
+        self._write(f"{digest(data)} ".encode() + data)
 
     def load(self) -> Intent | None:
-        """What is there, or None.
-
-        Raises:
-            msgspec.DecodeError: it is no intent; nothing of ours ever leaves half of one.
-
-        """
-        try:
-            return self._decoder.decode(self._path.read_bytes())
-        except FileNotFoundError:
+        """What is there, or None."""
+        told, _, data = self._path.read_bytes().partition(b" ")
+        if told != digest(data).encode():
             return None
+        return self._decoder.decode(data)
 
     def clear(self) -> None:
-        """Forget it: all of it is done. If a crash brings it back, the journal tells."""
-        self._path.unlink(missing_ok=True)
+        """Forget it: all of it is done. If a power failure brings it back, the journal tells."""
+        os.truncate(self._path, 0)
+
+    def _write(self, data: bytes) -> None:
+        handle = os.open(self._path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            durable.write_whole(handle, data)
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -75,6 +75,7 @@ class Shelf:
             logger().warning("torn-line-cut", path=str(cut.path), bytes_cut=cut.bytes_cut)
         for state in broken:
             logger().error("chain-break", path=str(state.path), line=state.first_bad, runbook="journal-damaged")
+        self.intents.open()
         intent = self.intents.load()
         self.under_way = intent.line["id"] if intent else ""
         self.notebook.open(intent.notes if intent else None)
