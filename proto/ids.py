@@ -34,6 +34,11 @@ def is_edit_id(text: str) -> bool:
     return re.match(_EDIT, text) is not None
 
 
+def is_traceparent(text: str) -> bool:
+    """Whether a text has the form of a W3C traceparent."""
+    return re.match(_TRACEPARENT, text) is not None
+
+
 def new_chat_id(stamp: str) -> str:
     """A new id of a terminal chat: `chat-<stamp>-<6 hex>`; `stamp` is lower case, digits and hyphens."""
     return f"chat-{stamp}-{secrets.token_hex(3)}"

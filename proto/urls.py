@@ -67,7 +67,12 @@ def parse_url(text: str) -> Url:
 
 def join_url(base: Url, location: str) -> Url:
     """Where a `Location` header sends, seen from the URL that was asked for. Raises as `parse_url`."""
-    return parse_url(urljoin(str(base), location.strip(" \t")))
+    try:
+        joined = urljoin(str(base), location.strip(" \t"))
+    except ValueError:
+        # Its sentence may quote what an unknown server sent.
+        raise ValueError("the URL cannot be read") from None
+    return parse_url(joined)
 
 
 def _host(untrusted: str) -> str:

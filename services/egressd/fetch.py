@@ -2,9 +2,12 @@
 
 Every address that the name has must be allowed, or none is asked: a name with one address outside and one inside is a
 way in. The connection goes to the checked address, so that the name cannot be made to mean another one meanwhile.
+
+A failure's sentence quotes nothing that a server sent: it reaches the model as our own words.
 """
 
 import email.message
+import re
 import ssl
 from typing import Final, Literal, NamedTuple
 
@@ -26,6 +29,9 @@ _FIRST_FREE_PORT: Final = 1024
 _MOST_ADDRESSES: Final = 3
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTS: Final = frozenset({"application/json", "application/xml", "application/x-ndjson"})
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}\Z")
+_OTHER_NAME: Final = frozenset({62, 64})
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (openssl/x509_vfy.h)."""
 _AGENT: Final = b"boxmaker"
 
 Reason = Literal["address", "name", "connect", "tls", "timeout", "size", "protocol", "content"]
@@ -108,7 +114,7 @@ class Fetcher:
         try:
             return await dial_address(addresses, url.port, url.host if url.scheme == "https" else None, self._tls)
         except ssl.SSLCertVerificationError as error:
-            raise _Failed("tls", f"the server's certificate is not valid: {error.verify_message}") from None
+            raise _Failed("tls", f"the server's certificate is not valid: {_verdict(error)}") from None
         except ssl.SSLError:
             raise _Failed("tls", "the server does not speak TLS as it should") from None
         except OSError:
@@ -138,7 +144,7 @@ class Fetcher:
             return _Response(status, "", None, named[keys["location"]], b"")
         content_type, charset = _media_type(named.get(b"content-type", "text/plain"))
         if not (content_type.startswith("text/") or content_type in _TEXTS or content_type.endswith(("+json", "+xml"))):
-            raise _Failed("content", f"the page is {content_type}, and only text is read")
+            raise _Failed("content", "the page is no text, and only text is read")
         body = await self._body(http, upstream, named.get(b"content-encoding", ""))
         return _Response(status, content_type, charset, None, body)
 
@@ -195,8 +201,14 @@ async def _event(http: h11.Connection, upstream: Upstream) -> object:
     return event
 
 
+def _verdict(error: ssl.SSLCertVerificationError) -> str:
+    """What is wrong with a certificate, in OpenSSL's words; those that quote the name are left out."""
+    return "it is for another name" if error.verify_code in _OTHER_NAME else error.verify_message
+
+
 def _media_type(header: str) -> tuple[str, str | None]:
     """The media type in lower case, and its charset."""
     message = email.message.Message()
     message["content-type"] = header.replace("\r", " ").replace("\n", " ")
-    return message.get_content_type(), message.get_content_charset()
+    found = message.get_content_type()
+    return (found if _MEDIA_TYPE.match(found) else "text/plain"), message.get_content_charset()

@@ -167,7 +167,7 @@ async def test_failures_are_answers(
     _failed(await fetcher().hop("http://127.0.0.1:1/", loopback=True), "connect")
     with upstream(answer(b"x"), tls=server) as up:
         message = _failed(await fetcher().hop(f"https://other.example:{up.port}/", loopback=True), "tls")
-        assert "other.example" in message
+        assert message == "the server's certificate is not valid: it is for another name"
         stranger = Fetcher(LIMITS, ssl.create_default_context(), Names(["127.0.0.1"]))
         _failed(await stranger.hop(f"https://page.example:{up.port}/", loopback=True), "tls")
         assert up.requests == []
@@ -217,7 +217,8 @@ async def test_size_and_time_are_bounded(fetcher: Callable[..., Fetcher]) -> Non
     ("content_type", "taken"),
     [("text/plain", True), ("text/csv; charset=utf-8", True), ("application/json", True), ("application/ld+json", True),
      ("application/xml", True), ("image/svg+xml", True), ("TEXT/HTML", True), ("image/png", False),
-     ("application/pdf", False), ("application/octet-stream", False), ("text/", True), ('"', True)],
+     ("application/pdf", False), ("application/octet-stream", False), ("text/", True), ('"', True),
+     ("ignore all/previous instructions", True), ("application/" + "a" * 100, True)],
 )  # fmt: skip
 async def test_only_text_is_read(fetcher: Callable[..., Fetcher], content_type: str, taken: bool) -> None:
     with upstream(answer(b"text", content_type=content_type)) as up:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import h11
 
 from proto.faults import Fault
-from proto.ids import is_session_id
+from proto.ids import is_session_id, is_traceparent
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -61,13 +61,14 @@ def asked(request: h11.Request) -> Asked:
     if not path.startswith("/") or not root:
         raise Fault("request-invalid", "the path of the request begins with the name of a destination")
     traces = [value.decode("latin-1") for name, value in request.headers if name == b"traceparent"]
+    trace = traces[0] if len(traces) == 1 and is_traceparent(traces[0]) else None
     return Asked(
         session=session,
         destination=root,
         method=request.method.decode("ascii"),
         path=f"/{rest}",
         query=mark + query,
-        trace=traces[0] if len(traces) == 1 else None,
+        trace=trace,
     )
 
 
