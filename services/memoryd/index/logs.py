@@ -41,12 +41,17 @@ def session_of(log: str) -> str:
 
 
 def sessions_with_logs(sessions_dir: str) -> list[str]:
-    """The sessions that have a log, in order; none when the folder is not there."""
+    """The sessions that have a log, the one written to last at the end; none when the folder is not there."""
     try:
         names = os.listdir(sessions_dir)
     except FileNotFoundError:
         return []
-    return sorted(name for name in names if is_session_id(name) and os.path.lexists(_path(sessions_dir, name)))
+    written: list[tuple[int, str]] = []
+    for name in names:
+        with contextlib.suppress(OSError):
+            if is_session_id(name):
+                written.append((os.lstat(_path(sessions_dir, name)).st_mtime_ns, name))
+    return [name for _, name in sorted(written)]
 
 
 @contextlib.contextmanager

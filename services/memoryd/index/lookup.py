@@ -2,11 +2,13 @@
 
 bm25 reads every row that holds any term of a question, so a common word costs seconds at a million rows. Terms are
 therefore taken rarest first, as long as the rows that hold them stay within a budget; the others still count when the
-candidates are ranked. When even the rarest term is over the budget, the newest rows that hold it are the candidates.
+candidates are ranked. Places that are left are filled from the newest rows that hold the rarest of the others.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, Final
 
 import apsw
@@ -17,7 +19,9 @@ from memoryd.index.hits import Row
 from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
 from proto.labels import DataClass, Label
 
-_BUDGET_ROWS: Final = 4_500
+_BUDGET_ROWS: Final = 3_500
+_COMMON_TERMS: Final = 4
+_NEWEST_ROWS: Final = 1_000
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
@@ -77,18 +81,15 @@ class Lookup:
 
     def candidates(self, holding: dict[str, int], limit: int, *, untrusted: bool) -> list[int]:
         """The rows of one trust that best match any of the terms, by bm25, at most `limit`."""
-        terms, spent = [], 0
-        for term, rows in sorted(holding.items(), key=lambda pair: (pair[1], pair[0])):
-            if spent + rows > _BUDGET_ROWS:
-                break
-            terms.append(term)
-            spent += rows
+        rarest = sorted(holding, key=lambda term: (holding[term], term))
+        spent = list(accumulate(holding[term] for term in rarest))
+        weighed = sum(rows <= _BUDGET_ROWS for rows in spent)
         with damage_is_a_fault():
-            if found := self._search(terms, "rank", limit, untrusted=untrusted) if terms else []:
-                return found
-            # What is left is in more rows than can be weighed.
-            rest = sorted(holding, key=lambda term: (holding[term], term))[len(terms) :]
-            return self._search(rest[:1], "rowid DESC", limit, untrusted=untrusted) if rest else []
+            found = self._search(rarest[:weighed], "rank", limit, untrusted=untrusted) if weighed else []
+            if len(found) < limit and weighed < len(rarest):
+                newest = self._newest(rarest[weighed : weighed + _COMMON_TERMS], untrusted=untrusted)
+                found += [rowid for rowid in newest if rowid not in found]
+        return found[:limit]
 
     def passages(self, rowids: Iterable[int], reach: int) -> list[list[Document]]:
         """These rows and those near them: stretches of sessions in their order, each of one trust; a note stands alone.
@@ -143,6 +144,13 @@ class Lookup:
         if found is None:
             raise apsw.CorruptError("a row of hits has no source")
         return found
+
+    def _newest(self, terms: list[str], *, untrusted: bool) -> list[int]:
+        """Of the newest rows that hold these common terms, first those that hold most of them, then the newest."""
+        held: Counter[int] = Counter()
+        for term in terms:
+            held.update(self._search([term], "rowid DESC", _NEWEST_ROWS, untrusted=untrusted))
+        return sorted(held, key=lambda rowid: (-held[rowid], -rowid))
 
     def _search(self, terms: list[str], order: str, limit: int, *, untrusted: bool) -> list[int]:
         """Row ids that FTS5 finds; those that it found until the deadline, if that passes."""
