@@ -196,36 +196,35 @@ class Conversations:
         while session not in self._busy:
             try:
                 async with limiter:
-                    code = await self._resume_once(session)
+                    code, again = await self._resume_once(session)
             except Fault as fault:
-                code = fault.code
+                code, again = fault.code, fault.code in TRANSIENT
             except Exception:  # noqa: BLE001  (one session must not keep the others from being resumed)
                 logger().exception("resume-failed", session=session)
                 return
             if code is not None:
-                logger().info("turn-not-resumed", session=session, code=code)
-            if code not in TRANSIENT:
+                logger().warning("turn-not-resumed", session=session, code=code, again=again)
+            if not again:
                 return
             await anyio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_SECONDS)
 
-    async def _resume_once(self, session: str) -> str | None:
-        """Take one session up again; the code with which it could not be answered, or None."""
+    async def _resume_once(self, session: str) -> tuple[str | None, bool]:
+        """Take one session up again; the code with which it was not answered, and whether to try again."""
         with self._held(session) as stop:
             opened = await self._resumed(session)
             where = opened.loaded.position
             mark = self._marks.get(session)
-            if where.answered or where.last_user is None:
-                return None
-            if mark.record == where.last_user and (mark.ended or mark.attempts >= RESUMES):
-                return None
+            told = mark.record == where.last_user and (mark.ended or mark.attempts >= RESUMES)
+            if where.answered or where.last_user is None or told:
+                return None, False
             before = self._marks.attempt(session, where.last_user)
             driver, machine = self._turn(opened, self._window(opened.loaded), _nobody)
             finish = await driver.run(Resumed(), stop)
             again = finish.code in TRANSIENT and before + 1 < RESUMES
             self._settle(session, driver, machine, where.last_user, None if again else finish.code)
             await self._told(session, driver, finish)
-            return finish.code if again or finish.code not in TRANSIENT else None
+            return finish.code, again
 
     # Both.
 

@@ -96,7 +96,7 @@ class Store:
         for number, line in enumerate(self.log(session).read()):
             try:
                 records.append(from_line(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise _damaged(session, f"record {number} of {LOG}: {error}") from None
         try:
             where = position(records)

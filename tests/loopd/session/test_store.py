@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from loopd.session import summary
+from loopd.session.prompt import prefix
 from loopd.session.records import Assistant, Call, Record, ToolResult, User
 from loopd.session.store import Store
 from proto.faults import Fault
@@ -117,6 +120,34 @@ def test_the_end_of_a_log_says_whether_it_is_finished(tmp_path: Path, records: l
     _log(tmp_path).unlink(missing_ok=True)
     store.append(SESSION, *records)
     assert store.is_finished(SESSION) is store.load(SESSION).position.answered
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(turns=2), st.data())
+def test_whatever_stands_in_a_log_is_records_or_damage(
+    tmp_path: Path, records: list[Record], data: st.DataObject
+) -> None:
+    store = Store(tmp_path / "sessions")
+    if not store.exists(SESSION):
+        store.create(baseline())
+    _log(tmp_path).unlink(missing_ok=True)
+    store.append(SESSION, *records, USER)
+    raw = bytearray(_log(tmp_path).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        begin = data.draw(st.integers(0, len(raw)))
+        raw[begin : begin + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=8))
+    _log(tmp_path).write_bytes(raw)
+    try:
+        loaded = store.load(SESSION)
+    except Fault as fault:
+        # The file is as it was.
+        assert (fault.code, _log(tmp_path).read_bytes()) == ("session-damaged", bytes(raw))  # noqa: PT017
+    else:
+        prefix(loaded.baseline, loaded.records)
+        assert bytes(raw).startswith(_log(tmp_path).read_bytes())
+    store.is_finished(SESSION)
+    summary.line(store, SESSION)
+    summary.records(store, SESSION, 0)
 
 
 def test_a_torn_or_long_end_is_looked_at_whole(tmp_path: Path, store: Store) -> None:
