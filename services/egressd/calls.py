@@ -12,10 +12,10 @@ import msgspec
 from egressd.credentials import Credentials
 from egressd.destinations import Destinations, Place
 from egressd.meter.usage import Usage
-from egressd.relay import Call, Relaying, relay
+from egressd.relay import Call, Garbled, Relaying, relay
 from egressd.routes import Route, route
 from egressd.store import Begun, Ended, Settled, UsageStore
-from egressd.wire.answer import Answer, Garbled
+from egressd.wire.answer import Answer
 from egressd.wire.door import Client
 from egressd.wire.heads import Asked
 from egressd.wire.redact import Redactor
@@ -90,9 +90,7 @@ class Calls:
             flight = await relay(call, client, answer, self._relaying)
         except Garbled:
             return "client-left" if answer.client_left else "upstream-cut"
-        if flight.label_rose:
-            return "label-rose"
-        return "complete" if answer.complete else "client-left"
+        return "label-rose" if flight.label_rose else "complete"
 
     def _key(self, place: Place) -> str | None:
         name = place.rule.credential

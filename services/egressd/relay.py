@@ -14,7 +14,7 @@ import h11
 from egressd.config import Relay
 from egressd.destinations import Place
 from egressd.flights import Flight, Flights
-from egressd.wire.answer import Answer, Garbled
+from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
 from egressd.wire.heads import Asked, for_upstream
@@ -50,6 +50,10 @@ class Relaying(NamedTuple):
     tls: ssl.SSLContext
     flights: Flights
     ask: Ask
+
+
+class Garbled(Exception):
+    """The upstream broke off in the middle of its answer."""
 
 
 async def relay(call: Call, client: Client, answer: Answer, shared: Relaying) -> Flight:
@@ -144,22 +148,16 @@ async def _download(upstream: Upstream, client: Client, answer: Answer, limits: 
     drained_at = float("inf")
     while not answer.complete:
         wait_s = min(limits.answer_s if answer.status is None else limits.idle_s, drained_at - anyio.current_time())
-        data = await _received(upstream, max(0.0, wait_s), answer)
-        try:
-            out = answer.receive(data)
-        except Garbled:
-            if answer.status is None:
-                raise Fault("upstream-unreachable", "the destination broke off before it answered") from None
-            raise
-        if answer.client_left:
-            if answer.read_after_bytes > limits.drain_bytes:
-                return
-            continue
+        out = answer.receive(await _received(upstream, max(0.0, wait_s), answer))
+        if answer.broken and answer.status is None:
+            raise Fault("upstream-unreachable", "the destination broke off before it answered")
         try:
             await client.send(out)
         except Gone:
             answer.client_left = True
             drained_at = anyio.current_time() + limits.drain_s
+        if answer.broken or answer.read_after_bytes > limits.drain_bytes:
+            raise Garbled
 
 
 async def _received(upstream: Upstream, within_s: float, answer: Answer) -> bytes:

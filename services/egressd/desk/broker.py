@@ -7,7 +7,7 @@ import msgspec
 from egressd.fetch import Fetcher
 from egressd.flights import Flights
 from proto.messages.broker import SessionLabel
-from proto.messages.egress import Fetch
+from proto.messages.egress import Fetch, FetchFailed
 from proto.messages.wire import Ok
 from proto.role.log import logger
 from proto.role.serve import Connection
@@ -24,7 +24,10 @@ class BrokerDesk:
         """Answer one request."""
         match request:
             case Fetch():
-                return await self._fetcher.hop(request.url, loopback=request.loopback)
+                fetched = await self._fetcher.hop(request.url, loopback=request.loopback)
+                outcome = fetched.reason if isinstance(fetched, FetchFailed) else fetched.status
+                logger().info("fetch", session=request.session, call=request.call, outcome=outcome)
+                return fetched
             case SessionLabel():
                 closed = await self._flights.label_rises(request.session, request.class_)
                 if closed:

@@ -2,6 +2,7 @@
 
 import socket
 from pathlib import Path
+from typing import Final
 
 import anyio.abc
 
@@ -9,10 +10,13 @@ from egressd.calls import Calls
 from egressd.config import Relay
 from egressd.wire.door import Client, Gone
 from egressd.wire.heads import asked
-from egressd.wire.refusal import refusal
+from egressd.wire.refusal import refusal, status_of
 from proto.faults import Fault
 from proto.role.log import logger
 from proto.role.serve import MOST_CONNECTIONS, check_peer
+
+_OF_THE_CLIENT: Final = (400, 404, 413)
+"""What only the client can put right is not worth a line in the log."""
 
 
 class LoopDesk:
@@ -55,6 +59,8 @@ class LoopDesk:
             await self._refuse(client, Fault("internal"))
 
     async def _refuse(self, client: Client, fault: Fault) -> None:
+        if status_of(fault) not in _OF_THE_CLIENT:
+            logger().info("call-refused", code=fault.code)
         try:
             await client.send(refusal(client.http, fault))
         except Gone:

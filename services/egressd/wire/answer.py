@@ -17,10 +17,6 @@ _LONGEST_HEAD_BYTES: Final = 64 << 10
 _MOST_METERED_BYTES: Final = 256 << 20
 
 
-class Garbled(Exception):
-    """The upstream's answer is not HTTP/1.1, or ends before its end."""
-
-
 class Answer:
     """One call on both wires: `to_upstream` makes the request's bytes, `receive` turns the answer's."""
 
@@ -36,6 +32,8 @@ class Answer:
         """Whether a byte of the request may have left."""
         self.complete = False
         """Whether the whole answer has been read."""
+        self.broken = False
+        """Whether what came is no HTTP/1.1, or ended before its end: the client cannot be told the rest."""
         self.client_left = False
         self.read_after_bytes = 0
         """How much was read after the client had left."""
@@ -56,12 +54,7 @@ class Answer:
         return self._upstream.send(event) or b""
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes of the upstream, or none for its end; the bytes for the client.
-
-        Raises:
-            Garbled: what it sends is not an answer; the client cannot be told the rest.
-
-        """
+        """Take bytes of the upstream, or none for its end; the bytes for the client."""
         if self.client_left:
             self.read_after_bytes += len(data)
         out: list[bytes] = []
@@ -70,7 +63,7 @@ class Answer:
             while self._step(out):
                 pass
         except h11.RemoteProtocolError:
-            raise Garbled from None
+            self.broken = True
         return b"".join(out)
 
     def stop_metering(self) -> None:
@@ -98,7 +91,8 @@ class Answer:
                 self.complete = True
                 return False
             case h11.ConnectionClosed():
-                raise Garbled
+                self.broken = True
+                return False
             case _:
                 return False
 
