@@ -8,12 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from proto.escape import escape_lines
 
+_WHOLE_CHARS: Final = 32
 _COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
@@ -81,7 +82,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str | None]], *, empty
     )
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if colours else "")
     for header, column in zip(headers, zip(*shown, strict=True), strict=True):
-        grid.add_column(header, overflow="fold", justify="right" if all(map(_is_count, column)) else "left")
+        # An id is shown whole, however narrow the terminal: only what is long is folded.
+        whole = max(map(len, column)) <= _WHOLE_CHARS
+        justify: Literal["left", "right"] = "right" if all(map(_is_count, column)) else "left"
+        grid.add_column(header, overflow="fold", no_wrap=whole, justify=justify)
     for row in shown:
         grid.add_row(*map(Text, row))
     with console.capture() as captured:

@@ -21,10 +21,12 @@ async def asked(box: Box, question: str, session: str | None = None, json: bool 
     if json or not is_terminal():
         view: View = JsonView() if json else PlainView(notes=sys.stderr.isatty())
         return await _answer(Turn(box, session, view), question, tell_failure=not json)
-    screen = Prompt(box).screen()
+    prompt = Prompt(box)
+    screen = prompt.screen()
     screen.begin()
     try:
-        return await _answer(Turn(box, session, screen), question, tell_failure=False)
+        with prompt.silence():
+            return await _answer(Turn(box, session, screen), question, tell_failure=False)
     finally:
         screen.end()
 

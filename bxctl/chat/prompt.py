@@ -2,12 +2,15 @@
 
 import os
 import sys
-from collections.abc import Callable
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
 
@@ -73,7 +76,22 @@ class Prompt:
             ("", f" · {tokens}" if tokens else ""),
         ]
 
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Keys that are pressed while a turn runs are not echoed into it; ^C stays a signal."""
+        before = termios.tcgetattr(sys.stdin)
+        during = [*before]
+        during[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, during)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
     async def _allow(self) -> bool | None:
+        # What was typed before the question was seen is no answer to it.
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        clear_typeahead(self._question.app.input)
         try:
             answer = await self._question.prompt_async(
                 [("bold", "allow it? [y/n] ")], handle_sigint=False, pre_run=self._leave_if_withdrawn

@@ -94,7 +94,8 @@ class Conversation:
         turn = Turn(self._box, self._session, self._screen)
         self._screen.begin()
         try:
-            await turn.say(text)
+            with self._prompt.silence():
+                await turn.say(text)
         except Left:
             render.line("the turn goes on; see what came of it with: /session", str(turn.session or ""))
         except Fault as fault:

@@ -63,8 +63,10 @@ def model(box: Box, environ: Mapping[str, str]) -> tuple[Looked, str | None]:
         rules = load_rules(box.home)
         choice = providers.model_of(box.home, environ)
     except Fault as fault:
-        mend = f"$EDITOR {box.home / 'config' / 'loopd.toml'}"
-        return Looked("model", "unknown", (Finding("model", fault.message, mend, fault.runbook),)), None
+        # A file that cannot be read was told of with the settings.
+        named = environ.get(providers.VARIABLE)
+        findings = (Finding("model", fault.message, f"unset {providers.VARIABLE}", fault.runbook),) if named else ()
+        return Looked("model", "unknown", findings), None
     return Looked("model", str(choice), tuple(_destination(box, choice, rules))), choice.destination
 
 
