@@ -27,7 +27,6 @@ from loopd.turn.machine import Machine
 from loopd.turn.opening import Opened, Opening
 from loopd.turn.steps import Finish, Resumed, Said
 from proto.faults import FAULTS, Fault
-from proto.labels import Label
 from proto.messages.loop import ChatDone, ChatFailed, ChatOpened
 from proto.role.clock import Clock
 from proto.role.log import logger
@@ -55,7 +54,6 @@ class Conversations:
         self._clock = clock
         self._opening = Opening(store, ports.memory, ports.broker, config, clock)
         self._busy: dict[str, anyio.Event] = {}
-        self._labels: dict[str, Label] = {}
         self._lost: set[str] = set()
         self._windows: dict[str, tuple[int, Window]] = {}
 
@@ -90,10 +88,6 @@ class Conversations:
             raise Fault("session-unknown", f"there is no session {session}")
         if stop := self._busy.get(session):
             stop.set()
-
-    def label(self, session: str) -> Label | None:
-        """The label that brokerd last gave a session; None when it was not asked since loopd started."""
-        return self._labels.get(session)
 
     def state(self, session: str) -> Literal["open", "busy", "full", "lost"]:
         """What a session can do now; that it is damaged is seen in its log."""
@@ -163,13 +157,11 @@ class Conversations:
     def _turn(self, opened: Opened, room: Window, emit: Emitter) -> tuple[Driver, Machine]:
         loaded, label = opened
         machine = Machine(loaded.position, len(loaded.records), room, label, self._config.turn, self._clock)
-        self._labels[loaded.baseline.session] = label
         ports = (self._ports.broker, self._ports.model)
         return Driver(loaded, machine, self._store, ports, self._config.model, emit), machine
 
     def _settle(self, session: str, driver: Driver, machine: Machine, record: int, code: str | None) -> None:
         """Keep what is known after a turn; `record` is the number of the user's record that it answers."""
-        self._labels[session] = machine.label
         self._windows[session] = (driver.count, machine.window)
         if driver.is_answered:
             self._marks.clear(session)

@@ -412,6 +412,11 @@ async def test_the_owner_sees_sessions_and_their_records(home: Path) -> None:
             assert (row.first, row.records, row.state, row.class_, row.untrusted) == (
                 "the second", 2, "open", DataClass.PRIVATE, False,
             )  # fmt: skip
+            # Without brokerd the list is shown, without labels.
+            (home / "run/loop-broker/broker.sock").rename(home / "moved")
+            rows = (await rig.ask(Sessions(), SessionsReply)).sessions
+            assert [(row.session, row.class_) for row in rows] == [(second, None), (first, None)]
+            (home / "moved").rename(home / "run/loop-broker/broker.sock")
             log = await rig.ask(SessionLog(session=first, first=1), SessionLogReply)
             assert (log.records[0]["content"], log.next) == ("a", None)
             with (home / "sessions" / first / "0.jsonl").open("ab") as file:

@@ -10,6 +10,7 @@ from loopd.conversations import Conversations
 from loopd.ports.broker import BrokerPort
 from loopd.session import summary
 from loopd.session.store import Store
+from proto.labels import Label
 from proto.messages.broker import ApprovalAnswer
 from proto.messages.loop import (
     Chat,
@@ -73,12 +74,12 @@ class OwnerDesk:
     async def _sessions(self, request: Sessions) -> SessionsReply:
         last = _SHOWN if request.last is None else min(max(0, request.last), _MOST_SHOWN)
         ids = await anyio.to_thread.run_sync(self._store.ids)
-        shown = [await self._summary(session) for session in ids[:last]]
+        labels = await self._broker.labels(ids[:last])
+        shown = [await self._summary(session, labels.get(session)) for session in ids[:last]]
         return SessionsReply(sessions=shown, total=len(ids))
 
-    async def _summary(self, session: str) -> SessionSummary:
+    async def _summary(self, session: str, label: Label | None) -> SessionSummary:
         line = await anyio.to_thread.run_sync(summary.line, self._store, session)
-        label = self._conversations.label(session)
         return SessionSummary(
             session=session,
             began=line.began,

@@ -30,6 +30,7 @@ _CALL_SECONDS: Final = 180.0
 """A call may wait for memoryd, or fetch over some redirects; past this brokerd counts as gone."""
 _APPROVAL_SECONDS: Final = 7500.0
 """An approval lapses after an hour by default; twice that, brokerd counts as gone."""
+_LIST_SECONDS: Final = 1.0
 _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-lost"})
 
 
@@ -73,6 +74,18 @@ class BrokerPort:
         """
         return await self._state(SessionLabel(session=session, class_=PUBLIC.class_, untrusted=PUBLIC.untrusted))
 
+    async def labels(self, sessions: list[str]) -> dict[str, Label]:
+        """The labels of the sessions that are open, for a list: without brokerd it is shown without them, at once."""
+        found: dict[str, Label] = {}
+        for session in sessions:
+            request = SessionLabel(session=session, class_=PUBLIC.class_, untrusted=PUBLIC.untrusted)
+            try:
+                found[session] = await self._state(request, timeout_s=_LIST_SECONDS, connect_within_s=0.0)
+            except Fault as fault:
+                if fault.code == UNREACHABLE:
+                    break
+        return found
+
     async def close(self, session: str) -> None:
         """Close a session that is full. Best effort: it is never taken up again, open or closed."""
         try:
@@ -99,12 +112,13 @@ class BrokerPort:
         """
         await self._call(answer, Ok)
 
-    async def _state(self, request: SessionOpen | SessionLabel | SessionClose) -> Label:
-        state: SessionState = await self._call(request, SessionState)
+    async def _state(self, request: SessionOpen | SessionLabel | SessionClose, **limits: float) -> Label:
+        state: SessionState = await self._call(request, SessionState, **limits)
         return Label(class_=state.class_, untrusted=state.untrusted)
 
-    async def _call(self, request: Any, reply: Any) -> Any:
-        return await call(self._path, request, reply, connect_within_s=self._connect_within_s, unreachable=UNREACHABLE)
+    async def _call(self, request: Any, reply: Any, **limits: float) -> Any:
+        limits = {"connect_within_s": self._connect_within_s, **limits}
+        return await call(self._path, request, reply, unreachable=UNREACHABLE, **limits)
 
     async def _run(self, request: ToolRequest, asked: Callable[[ApprovalAsked], Any]) -> ToolAnswered:
         limit_s = _CALL_SECONDS

@@ -66,7 +66,7 @@ class Store:
         """
         folder = self._folder / f".{baseline.session}{_UNFINISHED}"
         try:
-            durable.make_folder(folder)
+            folder.mkdir(mode=0o700)
             durable.replace(folder / BASELINE, msgspec.json.encode(baseline))
             folder.rename(self._folder / baseline.session)
             durable.sync_folder(self._folder)
