@@ -453,3 +453,10 @@ def test_a_removed_text_is_in_no_byte_of_the_file(box: Box) -> None:
     index.sync_notes([note(0, "beta")])
     index.close()
     assert b"xylophon" not in Path(box.path).read_bytes()
+
+
+def test_an_answer_that_repeats_nothing_of_its_question_is_found(box: Box) -> None:
+    box.append("chat-1", user("did we pick a day for the launch?"), assistant("Yes, Thursday."), user("good"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    assert [hit.record for hit in index.recall("launch", 5).hits] == [0, 1]
