@@ -53,6 +53,23 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = FIRST_EPOCH
 
 
+class Document(msgspec.Struct, frozen=True):
+    """A row as ranking sees it. `terms` are those of its author and text, in their order."""
+
+    rowid: int
+    author: str | None
+    text: str
+    terms: list[str]
+
+
+class Frequencies(msgspec.Struct, frozen=True):
+    """How many rows there are, how many terms all hold together, and how many rows hold each term asked for."""
+
+    rows: int
+    terms_total: int
+    holding: dict[str, int]
+
+
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """Where a hit is from, as the recall log keeps it (contract, "The files of M5a")."""
 

@@ -13,7 +13,8 @@ from memoryd.index import logs
 from memoryd.index.hits import Counts, NoteEntry, RecallAnswer, Row, UntrustedMode, note_row
 from memoryd.index.lookup import Lookup
 from memoryd.index.search import search
-from memoryd.index.store import HeldNote, LogProgress, Store, digest, remove_files, remove_journals
+from memoryd.index.store import HeldNote, Store, digest, remove_files, remove_journals
+from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import DataClass
 

@@ -14,8 +14,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from memoryd.index.hits import FIRST_EPOCH, Row
-from memoryd.index.store import LogProgress
-from memoryd.index.walk import DamagedRecord, walk
+from memoryd.index.walk import DamagedRecord, LogProgress, walk
 from proto.ids import is_session_id
 
 _PIECE_RECORDS: Final = 4_000

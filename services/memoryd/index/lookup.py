@@ -12,10 +12,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 import apsw
-import msgspec
 
 from memoryd.index.fold import match_expression
-from memoryd.index.hits import Row
+from memoryd.index.hits import Document, Frequencies, Row
 from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
 from proto.labels import DataClass, Label
 
@@ -29,23 +28,6 @@ _DOCUMENTS: Final = (
     "SELECT sources.rowid, author, shown.text, hits.c0 FROM sources"
     " JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
 )
-
-
-class Document(msgspec.Struct, frozen=True):
-    """A row as ranking sees it. `terms` are those of its author and text, in their order."""
-
-    rowid: int
-    author: str | None
-    text: str
-    terms: list[str]
-
-
-class Frequencies(msgspec.Struct, frozen=True):
-    """How many rows there are, how many terms all hold together, and how many rows hold each term asked for."""
-
-    rows: int
-    terms_total: int
-    holding: dict[str, int]
 
 
 class Lookup:

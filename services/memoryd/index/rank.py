@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from memoryd.index.fold import fold
-from memoryd.index.lookup import Document, Frequencies
+from memoryd.index.hits import Document, Frequencies
 
 _K1: Final = 0.9
 _B: Final = 0.15

@@ -23,7 +23,7 @@ import msgspec
 
 from memoryd.index.fold import FOLDING, fold
 from memoryd.index.hits import Row
-from memoryd.index.walk import WalkState
+from memoryd.index.walk import LogProgress, WalkState
 from proto.faults import Fault
 from proto.labels import DataClass, Label
 
@@ -51,14 +51,6 @@ CREATE INDEX turns ON sources (session, record) WHERE kind = 'record';
 INSERT INTO hits (hits, rank) VALUES ('secure-delete', 1);
 INSERT INTO totals VALUES ('rows', 0), ('terms', 0);
 """
-
-
-class LogProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a log was read: whole lines, their bytes, a digest of the last of these, and the walk's state."""
-
-    bytes_read: int = 0
-    tail: bytes = b""
-    state: WalkState = WalkState()
 
 
 class HeldNote(msgspec.Struct, frozen=True):

@@ -23,6 +23,14 @@ class WalkState(msgspec.Struct, frozen=True):
     label: Label = PRIVATE
 
 
+class LogProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a log was read: whole lines, their bytes, a digest of the last of these, and the walk's state."""
+
+    bytes_read: int = 0
+    tail: bytes = b""
+    state: WalkState = WalkState()
+
+
 class DamagedRecord(Exception):
     """A complete line that is no record of a session log. Nothing from it on can be labelled, so nothing is indexed."""
 

@@ -5,7 +5,7 @@ import apsw
 import pytest
 
 from memoryd.index import lookup
-from memoryd.index.hits import Row
+from memoryd.index.hits import Frequencies, Row
 from memoryd.index.lookup import Lookup
 from memoryd.index.store import UNTRUSTED_FROM, Store, damage_is_a_fault
 from proto.faults import Fault
@@ -55,10 +55,10 @@ def shelf(home: Path) -> Iterator[Shelf]:
 
 def test_how_common_terms_are(shelf: Shelf) -> None:
     added = shelf.add("alpha beta", "alpha alpha")
-    assert shelf.lookup.frequencies(["alpha", "beta", "gamma"]) == lookup.Frequencies(2, 4, {"alpha": 2, "beta": 1})
+    assert shelf.lookup.frequencies(["alpha", "beta", "gamma"]) == Frequencies(2, 4, {"alpha": 2, "beta": 1})
     with shelf.store.transaction():
         shelf.store.remove(added[:1])
-    assert shelf.lookup.frequencies(["alpha", "beta"]) == lookup.Frequencies(1, 2, {"alpha": 1})
+    assert shelf.lookup.frequencies(["alpha", "beta"]) == Frequencies(1, 2, {"alpha": 1})
 
 
 def test_a_transaction_that_fails_counts_nothing(shelf: Shelf) -> None:
@@ -66,7 +66,7 @@ def test_a_transaction_that_fails_counts_nothing(shelf: Shelf) -> None:
         shelf.add("alpha")
         raise ValueError("no")
     shelf.add("beta")
-    assert shelf.lookup.frequencies(["alpha", "beta"]) == lookup.Frequencies(1, 1, {"beta": 1})
+    assert shelf.lookup.frequencies(["alpha", "beta"]) == Frequencies(1, 1, {"beta": 1})
 
 
 def test_no_flood_of_untrusted_rows_hides_a_trusted_one(shelf: Shelf) -> None:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.index.fold import fold
-from memoryd.index.hits import Row, UntrustedMode
-from memoryd.index.lookup import Document, Frequencies
+from memoryd.index.hits import Document, Frequencies, Row, UntrustedMode
 from memoryd.index.rank import Question, evidence, question, score
 from memoryd.index.search import Scored, order, share_places
 from proto.labels import PRIVATE, DataClass, Label
