@@ -11,8 +11,11 @@ from loopd import conversations
 from loopd.session.records import Assistant, Call, Record, ToolResult, User, to_line
 from loopd.session.store import Store
 from loopd.turn.opening import INTERRUPTED
+from proto.faults import Fault
 from proto.labels import DataClass, Label
-from proto.messages.broker import SessionOpen
+from proto.messages.broker import SessionOpen, ToolRequest
+from proto.messages.loop import SessionLog, SessionLogReply, Sessions, SessionsReply
+from tests.fakes.brokerd import Says
 from tests.loopd.logs import SESSION, TIME, baseline
 from tests.loopd.rig import World, loopd, until, world
 
@@ -147,6 +150,42 @@ async def test_a_brokerd_that_starts_later_is_waited_for(home: Path, monkeypatch
             await anyio.sleep(2.5)
             outside.broker.__enter__()
             await until(lambda: outside.memory.updated == [SESSION])
+
+
+async def test_a_log_that_cannot_be_read_or_written_costs_only_its_own_session(home: Path) -> None:
+    left(home)
+    log = home / "sessions" / SESSION / "0.jsonl"
+    log.mkdir()
+    with world(home) as outside:
+        outside.broker.labels[SESSION] = SECRET
+        async with loopd(home) as rig:
+            (failed,) = await rig.chat("hi", SESSION)
+            assert (failed.code, failed.runbook) == ("session-damaged", "session-damaged")
+            (row,) = (await rig.ask(Sessions(), SessionsReply)).sessions
+            assert (row.state, row.records) == ("damaged", 0)
+            with pytest.raises(Fault) as caught:
+                await rig.ask(SessionLog(session=SESSION, first=0), SessionLogReply)
+            assert caught.value.code == "session-damaged"
+            log.rmdir()
+            outside.model.script.append({"calls": [{"name": "recall", "arguments": {"query": "x"}}]})
+            outside.broker.tools["recall"] = Says("found", holds=True)
+            async with rig.turn("hi", SESSION) as events:
+                await anyio.to_thread.run_sync(outside.broker.wait_for, ToolRequest)
+                log.rename(home / "moved")
+                log.mkdir()
+                outside.broker.release()
+                failed = [event async for event in events][-1]
+            assert (failed.code, failed.message) == (
+                "internal",
+                f"the log of {SESSION} cannot be written: Is a directory",
+            )
+            log.rmdir()
+            (home / "moved").rename(log)
+            # The call has no result in the log: it gets one before the next text.
+            assert (await rig.chat("again", SESSION))[-1].text == "The script is at its end."
+            assert [line["kind"] for line in outside.log(SESSION)] == [
+                "user", "assistant", "tool_result", "user", "assistant",
+            ]  # fmt: skip
 
 
 async def test_a_session_whose_state_is_lost_is_not_resumed(home: Path) -> None:

@@ -6,8 +6,9 @@ nothing of it is changed, and the owner decides.
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -57,6 +58,18 @@ class Store:
         """The log's file."""
         return JsonLines(self._folder / session / LOG)
 
+    def lines(self, session: str) -> Iterator[dict[str, Any] | None]:
+        """The complete lines of a log, None for one that is no JSON object.
+
+        Raises:
+            Fault: `session-damaged`: the file cannot be read.
+
+        """
+        try:
+            yield from self.log(session).read()
+        except OSError as error:
+            raise _damaged(session, f"{LOG}: {error.strerror}") from None
+
     def create(self, baseline: Baseline) -> None:
         """Put a new session on disk: its folder and its baseline, at once.
 
@@ -93,7 +106,7 @@ class Store:
             raise Fault("session-unknown", f"there is no session {session}")
         baseline = self._baseline(session)
         records: list[Record] = []
-        for number, line in enumerate(self.log(session).read()):
+        for number, line in enumerate(self.lines(session)):
             try:
                 records.append(from_line(line))
             except (ValueError, RecursionError) as error:
@@ -154,7 +167,7 @@ def _damaged(session: str, reason: str) -> Fault:
 
 
 def _last_line(path: Path) -> bytes | None:
-    """The last complete line of a file, None when there is none; an unfinished one counts as damage: b""."""
+    """The last complete line of a file, None when there is none; an unfinished or unreadable one is b""."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -166,6 +179,8 @@ def _last_line(path: Path) -> bytes | None:
                 size = begin
     except FileNotFoundError:
         return None
+    except OSError:
+        return b""
     if not tail:
         return None
     if not tail.endswith(b"\n"):

@@ -30,7 +30,7 @@ def line(store: Store, session: str) -> Line:
     try:
         loaded = store.load_only(session)
     except Fault:
-        return Line("", "", sum(1 for _ in store.log(session).read()), "", damaged=True)
+        return Line("", "", _count(store, session), "", damaged=True)
     first = next((record.text for record in loaded.records if isinstance(record, User)), "")
     began = loaded.baseline.time
     updated = loaded.records[-1].time if loaded.records else began
@@ -43,14 +43,14 @@ def records(store: Store, session: str, first: int) -> tuple[list[dict[str, Any]
     A line that is damaged is shown as `{"damaged": true}`, so that the owner sees where.
 
     Raises:
-        Fault: `session-unknown`.
+        Fault: `session-unknown`; `session-damaged` when the log cannot be read at all.
 
     """
     if not store.exists(session):
         raise Fault("session-unknown", f"there is no session {session}")
     found: list[dict[str, Any]] = []
     room = _MOST_REPLY_BYTES
-    for number, raw in enumerate(store.log(session).read()):
+    for number, raw in enumerate(store.lines(session)):
         if number < first:
             continue
         shown: dict[str, Any] = {"damaged": True} if raw is None else raw
@@ -64,6 +64,13 @@ def records(store: Store, session: str, first: int) -> tuple[list[dict[str, Any]
         room -= size
         found.append(shown)
     return found, None
+
+
+def _count(store: Store, session: str) -> int:
+    try:
+        return sum(1 for _ in store.lines(session))
+    except Fault:
+        return 0
 
 
 def _size(record: dict[str, Any]) -> int:
