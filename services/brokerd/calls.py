@@ -186,7 +186,7 @@ class Calls:
         """Raise the session's label, on disk, then answer."""
         request = errand.request
         session = self._sessions.find(request.session)
-        if session is not None:
+        if session is not None and session.open:
             after = await self._taint.join(request.session, label, f"call {request.call}")
             self._audit.result(errand.names(), ok=ok, label=label, session_label=after)
         return ToolResponse(call=request.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted)

@@ -8,7 +8,7 @@ import anyio.abc
 import pytest
 
 from proto.faults import Fault
-from proto.labels import PRIVATE, DataClass, Label
+from proto.labels import PRIVATE, PUBLIC, DataClass, Label
 from proto.messages.broker import ApprovalAnswer, Approvals, ApprovalsReply, SessionClose, SessionState, ToolRequest
 from proto.messages.wire import Ok
 from proto.reasons import REASONS
@@ -179,10 +179,11 @@ async def test_a_requester_that_hangs_up_makes_it_void(home: Path) -> None:
 async def test_closing_the_session_makes_it_void(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
         _prepare(brokerd)
-        await brokerd.open()
+        await brokerd.open(label=PUBLIC)
         wanted, _ = await _asked(brokerd, tasks)
         await call(brokerd.loop, SessionClose(session=S), SessionState)
         assert (await wanted.answer()).text == REASONS["session-not-open"]
+        assert brokerd.stored_label() == PUBLIC  # the final label, which the refusal no longer raises
 
 
 async def test_after_a_restart_what_waited_has_lapsed_and_the_audit_says_why(home: Path) -> None:

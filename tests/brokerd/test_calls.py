@@ -231,6 +231,21 @@ async def test_a_failure_after_a_redirect_has_the_grants_label(home: Path) -> No
         assert label_of(await brokerd.fetch("https://example.org/")) == UNTRUSTED
 
 
+async def test_what_is_fetched_is_the_url_that_was_decided_on(home: Path) -> None:
+    async with running(home) as brokerd:
+        brokerd.grant("web", hosts=["example.org"])
+        brokerd.egressd.page("https://example.org/a%20b")
+        await brokerd.open()
+        assert (await brokerd.fetch("HTTPS://EXAMPLE.org.:443/a%20b#part")).ok
+        for url in (
+            "https://example.org@evil.example/",
+            "https://evil.example\\@example.org/",
+            "https://example.org /",
+        ):
+            assert (await brokerd.fetch(url)).text.startswith(REASONS["arguments"])
+        assert [fetch.url for fetch in brokerd.egressd.fetches] == ["https://example.org/a%20b"]
+
+
 async def test_loopback_goes_only_where_a_grant_says_so(home: Path) -> None:
     async with running(home) as brokerd:
         brokerd.grant("web", hosts=["127.0.0.1"])

@@ -100,12 +100,13 @@ class OwnerDesk:
             session=session, label=label if session else strictest(), tool=request.tool, arguments=request.arguments
         )
         decision = await self._decider.decide(question)
-        term = json.dumps(decision.facts.term if decision.facts else {}, ensure_ascii=False, indent=2)
+        told = decision.facts.term if decision.facts else {}
+        term = json.dumps(told, ensure_ascii=False, indent=2)
         return PolicyEvalReply(
             verdict=decision.verdict,
             reasons=list(decision.reasons),
             grant=decision.grant.id if decision.grant else None,
-            facts=term if len(term) <= _LONGEST_FACTS_CHARS else "{}",
+            facts=term if len(term) <= _LONGEST_FACTS_CHARS else json.dumps({**told, "arguments": {}}, indent=2),
         )
 
     def _reopen(self, request: SessionReopen) -> SessionState:

@@ -44,6 +44,7 @@ class Policy:
         self._lock = anyio.Lock()
         self._worker: Worker | None = None
         self._good: tuple[Module, ...] | None = None
+        self._digest = NO_POLICY
         self._tried: tuple[Module, ...] | None = None
         self._try_again = math.inf
         self._problem: str | None = None
@@ -54,7 +55,7 @@ class Policy:
             await self._refresh()
             if self._good is None:
                 return Answer(verdict.INVALID, NO_POLICY)
-            policy = modules.digest_of(self._good)
+            policy = self._digest
             try:
                 worker = await self._running(self._good)
                 answer = await worker.ask(entrypoint, term, self._timeout_s)
@@ -94,11 +95,6 @@ class Policy:
             await self._worker.end()
             self._worker = None
 
-    @property
-    def worker_pid(self) -> int | None:
-        """The worker's process id, when there is one."""
-        return self._worker.pid if self._worker else None
-
     async def _refresh(self) -> None:
         root = modules.root_modules(self._watched.read())
         if root == self._tried and time.monotonic() < self._try_again:
@@ -118,7 +114,8 @@ class Policy:
         else:
             await self.close()
             self._worker, self._good, self._problem = worker, composed, None
-            logger().info("policy-loaded", policy=modules.digest_of(composed), modules=len(composed))
+            self._digest = modules.digest_of(composed)
+            logger().info("policy-loaded", policy=self._digest, modules=len(composed), worker=worker.pid)
             return
         logger().error("policy-invalid", reason=self._problem, last_good_stays=self._good is not None)
 

@@ -45,8 +45,18 @@ class Worker:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             command = [sys.executable, "-I", "-m", "brokerd.policy.worker", str(theirs.fileno())]
-            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)  # noqa: ASYNC220  (a few milliseconds; from a passing thread the worker would end with it)
-        worker = cls(process, await anyio.abc.SocketStream.from_socket(ours))
+            try:
+                # In place, a few milliseconds: a worker ends with the thread that started it (PR_SET_PDEATHSIG).
+                process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)  # noqa: ASYNC220
+            except OSError as error:
+                ours.close()
+                raise WorkerLost(f"no worker can be started: {error.strerror}") from None
+        try:
+            worker = cls(process, await anyio.abc.SocketStream.from_socket(ours))
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         reply = await worker._exchange({"modules": [list(module) for module in modules]}, _LOAD_SECONDS)
         if reply.get("problem") is not None:
             await worker.end()

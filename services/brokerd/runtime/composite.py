@@ -41,9 +41,7 @@ class Runtime:
                 return await fetch.run(
                     self._egress_socket,
                     self._fetch_s,
-                    request.session,
-                    request.call,
-                    request.arguments["url"],
+                    request,
                     loopback=job.grant.says.loopback,
                     hop=job.hop,
                 )

@@ -6,7 +6,7 @@ from typing import Final
 from brokerd.runtime.outcome import Done, Redirect
 from proto.escape import clip
 from proto.faults import Fault
-from proto.ids import CallId, SessionId
+from proto.messages.broker import ToolRequest
 from proto.messages.egress import Fetch, Fetched, FetchFailed, FetchRedirected
 from proto.role.call import call
 from proto.urls import join_url, parse_url
@@ -18,18 +18,17 @@ _MOST_TEXT_BYTES: Final = 800_000
 """Of a page, so that the result fits a frame with room to spare."""
 
 
-async def run(
-    socket: Path, timeout_s: float, session: SessionId, call_id: CallId, url: str, *, loopback: bool, hop: int
-) -> Done | Redirect:
+async def run(socket: Path, timeout_s: float, request: ToolRequest, *, loopback: bool, hop: int) -> Done | Redirect:
     """The page, the next hop, or a failure with its sentence.
 
     A failure after a redirect tells something of what was reached, and has the grant's label.
     """
-    request = Fetch(session=session, call=call_id, url=url, loopback=loopback)
+    url = str(parse_url(request.arguments["url"]))
+    hop_request = Fetch(session=request.session, call=request.call, url=url, loopback=loopback, trace=request.trace)
     try:
         reply = await call(
             socket,
-            request,
+            hop_request,
             Fetched,
             FetchRedirected,
             FetchFailed,

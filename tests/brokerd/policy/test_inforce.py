@@ -42,6 +42,11 @@ async def _ask(policy: Policy, **more: object) -> tuple[str, tuple[str, ...]]:
     return answer.verdict.verdict, answer.verdict.reasons
 
 
+def _pid(policy: Policy) -> int:
+    assert policy._worker is not None
+    return policy._worker.pid
+
+
 def _write(home: Path, body: str, name: str = "mine.rego") -> None:
     (home / "policy").mkdir(exist_ok=True)
     (home / "policy" / name).write_text(body)
@@ -167,20 +172,34 @@ async def test_a_pattern_that_hangs_or_crashes_denies_and_the_next_call_is_decid
     _write(home, HEAD + f'deny contains "policy-denies" if {rule}\n')
     async with _policy(home, timeout_s=0.5) as policy:
         assert (await _ask(policy))[0] == "allow"
-        before = policy.worker_pid
+        before = _pid(policy)
         assert await _ask(policy, arguments={"x": subject}) == ("deny", ("policy-invalid",))
         assert (await _ask(policy))[0] == "allow"
-        assert policy.worker_pid != before
-        assert before is not None
+        assert _pid(policy) != before
         assert not Path(f"/proc/{before}").exists()
 
 
 async def test_a_worker_that_was_killed_is_a_denial_once(home: Path) -> None:
     async with _policy(home) as policy:
         assert (await _ask(policy))[0] == "allow"
-        assert policy.worker_pid
-        os.kill(policy.worker_pid, 9)
+        os.kill(_pid(policy), 9)
         assert await _ask(policy) == ("deny", ("policy-invalid",))
+        assert (await _ask(policy))[0] == "allow"
+
+
+async def test_a_worker_that_cannot_be_started_is_a_denial_and_is_tried_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    async with _policy(home) as policy:
+        with monkeypatch.context() as patch:
+            patch.setattr("brokerd.policy.process.subprocess.Popen", refuse)
+            assert await _ask(policy) == ("deny", ("policy-invalid",))
+            shown = await policy.show()
+            assert shown.problem == "the policy cannot be loaded: no worker can be started: Too many open files"
+        policy._try_again = 0.0
         assert (await _ask(policy))[0] == "allow"
 
 
