@@ -57,6 +57,7 @@ class Document(msgspec.Struct, frozen=True):
     """A row as ranking sees it. `terms` are those of its author and text, in their order."""
 
     rowid: int
+    time: str
     author: str | None
     text: str
     terms: list[str]

@@ -25,7 +25,7 @@ _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
 _DOCUMENTS: Final = (
-    "SELECT sources.rowid, author, shown.text, hits.c0 FROM sources"
+    "SELECT sources.rowid, time, author, shown.text, hits.c0 FROM sources"
     " JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
 )
 
@@ -164,5 +164,5 @@ def _merged(records: list[int], reach: int) -> list[tuple[int, int]]:
     return ends
 
 
-def _document(rowid: int, author: str | None, text: str, terms: str) -> Document:
-    return Document(rowid, author, text, terms.split(" "))
+def _document(rowid: int, time: str, author: str | None, text: str, terms: str) -> Document:
+    return Document(rowid, time, author, text, terms.split(" "))

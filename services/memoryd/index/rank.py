@@ -8,7 +8,8 @@ What counts, in the order of what it brings:
   A turn right after one that asks counts more for this, and may be a hit though it shares no term itself;
 - whether it was said by somebody whom the question names;
 - whether it states or asks: a question is rarely the answer to one, and a word or two rarely say much;
-- terms of the question that stand together in it, and a time for "when", a number for "how many".
+- terms of the question that stand together in it; a time for "when", a number for "how many"; and that it was said
+  in the month or year that the question names.
 
 The weights were chosen on the half of the bench's questions that is for choosing; `make bench` prints the other half.
 """
@@ -21,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from memoryd.index.dates import Period, period, within
 from memoryd.index.fold import fold
 from memoryd.index.hits import Document, Frequencies
 
@@ -38,6 +40,7 @@ _ASKING: Final = 0.25
 _SHORT_TERMS: Final = 1.0
 _TOGETHER: Final = 0.25
 _WANTED: Final = 0.15
+_IN_PERIOD: Final = 0.3
 # Places of a term in one text that are looked at.
 _PLACES: Final = 8
 
@@ -68,6 +71,7 @@ class Question(msgspec.Struct, frozen=True):
     mean_terms: float
     wants_time: bool
     wants_number: bool
+    period: Period | None
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -89,6 +93,7 @@ def question(query: str, terms: Sequence[str], frequencies: Frequencies) -> Ques
         mean_terms=max(1.0, frequencies.terms_total / rows),
         wants_time=_WHEN.search(query) is not None,
         wants_number=_HOW_MANY.search(query) is not None,
+        period=period(query),
     )
 
 
@@ -138,6 +143,8 @@ def _manner(asked: Question, document: Document, own: Evidence) -> float:
         factor += _WANTED
     if asked.wants_number and _NUMBER.search(text):
         factor += _WANTED
+    if asked.period and within(document.time, asked.period):
+        factor += _IN_PERIOD
     if not asked.weights.keys().isdisjoint(_speaker_terms(document)):
         factor += _SPEAKER
     if own.asks:

@@ -65,11 +65,13 @@ _DAMAGE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.IO
 
 @contextlib.contextmanager
 def damage_is_a_fault() -> Iterator[None]:
-    """Turn what SQLite says of a damaged file into `memory-index-damaged`, and a full disk into OSError."""
+    """Turn damage of the file into `memory-index-damaged`, and a full disk or a closed folder into OSError."""
     try:
         yield
     except apsw.FullError as error:
         raise OSError(errno.ENOSPC, "no space left for the index") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise OSError(errno.EACCES, "the index cannot be opened") from error
     except _DAMAGE as error:
         raise Fault("memory-index-damaged") from error
     except apsw.SQLError as error:

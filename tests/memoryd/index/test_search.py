@@ -77,8 +77,8 @@ def asked(query: str = "when did the launch move to thursday") -> Question:
     return question(query, ["launch", "move", "thursday"], FEW)
 
 
-def document(text: str, author: str | None = None) -> Document:
-    return Document(1, author, text, fold(f"{author} {text}" if author else text))
+def document(text: str, author: str | None = None, time: str = "2026-09-20T14:02:00Z") -> Document:
+    return Document(1, time, author, text, fold(f"{author} {text}" if author else text))
 
 
 def points(*turns: Document, at: int = 0, query: str = "the launch move thursday") -> float:
@@ -134,3 +134,9 @@ def test_what_is_wanted_counts(query: str, better: str, worse: str) -> None:
 def test_a_term_that_no_row_holds_is_weighed_too() -> None:
     empty = Frequencies(rows=0, terms_total=0, holding={})
     assert question("x", ["x"], empty).weights["x"] > 0
+
+
+def test_what_was_said_in_the_month_that_is_asked_about_counts() -> None:
+    then, later = document("launch", time="2023-07-09T10:00:00Z"), document("launch")
+    assert points(then, query="the launch in July 2023") > points(later, query="the launch in July 2023")
+    assert points(then, query="the launch") == points(later, query="the launch")
