@@ -52,7 +52,6 @@ async def running(plan: Plan, log: logs.Log) -> AsyncIterator["Processes"]:
         finally:
             with anyio.CancelScope(shield=True):
                 await processes.stop()
-            tasks.cancel_scope.cancel()
 
 
 class Processes:
@@ -63,12 +62,21 @@ class Processes:
         self._log = log
         self._running: dict[str, anyio.abc.Process] = {}
         self._last_lines: dict[str, list[str]] = {program.name: [] for program in programs}
+        self._scopes: list[anyio.CancelScope] = []
         self._failed: str | None = None
         self._all_ready = False
         self._stopping = False
 
     async def keep(self, program: Program) -> None:
-        """Run a program, again and again once all were ready; end when it ends before that, or when all is stopped."""
+        """Run a program, again and again once all were ready; end when it ends before that, or when all is stopped.
+
+        A cancellation from outside is for the block that uses the programs; they end by `stop`, and its signals, alone.
+        """
+        with anyio.CancelScope(shield=True) as scope:
+            self._scopes.append(scope)
+            await self._keep(program)
+
+    async def _keep(self, program: Program) -> None:
         pause = _FIRST_PAUSE_SECONDS
         while not self._stopping:
             began = anyio.current_time()
@@ -104,6 +112,11 @@ class Processes:
     async def stop(self) -> None:
         """End the programs by SIGTERM, the last started first; by SIGKILL what does not end in time."""
         self._stopping = True
+        await self._end_all()
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _end_all(self) -> None:
         for program in reversed(self._programs):
             process = self._running.get(program.name)
             if process is None or process.returncode is not None:

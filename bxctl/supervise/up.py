@@ -60,6 +60,6 @@ async def started(box: Box, *, to_terminal: bool) -> AsyncIterator[tuple[Process
             log.own(f"starting {', '.join(program.name for program in made.programs)} in {box.home}")
             async with running(made, log) as processes:
                 yield processes, made
-            log.own("stopped")
         finally:
+            log.own("stopped")
             log.close()

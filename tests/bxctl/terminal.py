@@ -26,6 +26,11 @@ class Terminal:
         self._process = process
         self.printed = ""
 
+    @property
+    def pid(self) -> int:
+        """The process id of the program."""
+        return self._process.pid
+
     def type(self, keys: str) -> None:
         """Press keys."""
         os.write(self._master, keys.encode())

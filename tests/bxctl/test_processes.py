@@ -69,6 +69,16 @@ async def test_all_run_inside_the_block_and_none_after(home: Path, log: Log) -> 
     assert re.findall(r"(\w+) +stopped", text) == ["two", "one"]
 
 
+async def test_a_cancellation_from_outside_lets_them_end_by_themselves(home: Path, log: Log) -> None:
+    with anyio.CancelScope() as scope:
+        async with processes.running(_plan(home, ("one", ""), ("two", "")), log) as box:
+            pids = list(box.pids.values())
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert not any(map(_alive, pids))
+    assert re.findall(r"(\w+) +stopped", (home / "up.log").read_text()) == ["two", "one"]
+
+
 async def test_one_that_dies_is_started_again(home: Path, log: Log) -> None:
     async with processes.running(_plan(home, ("one", "")), log) as box:
         before = box.pids["one"]
