@@ -112,7 +112,7 @@ class Client(threading.Thread):
         try:
             while not self.box.stop.is_set():
                 self.step()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (the main thread raises it again)
             self.failure = error
 
     def step(self) -> None:

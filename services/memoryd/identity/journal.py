@@ -56,6 +56,11 @@ def edit_of(line: dict[str, Any]) -> Edit | None:
         return None
 
 
+def is_later(one: str, other: str) -> bool:
+    """Whether an id was given after another."""
+    return _order(one) > _order(other)
+
+
 def texts(entries: list[Any]) -> list[str] | None:
     """The entries, or None when one of them was erased."""
     found = [entry for entry in entries if isinstance(entry, str)]

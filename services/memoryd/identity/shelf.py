@@ -18,7 +18,7 @@ from memoryd.identity import entries as text_of
 from memoryd.identity.block import over_limit
 from memoryd.identity.entries import FILES, NOTES_KEY, NOTES_NAME, SOUL_LIMIT_CHARS, SOUL_NAME, FileKind
 from memoryd.identity.intents import Intents
-from memoryd.identity.journal import Edit, EditJournal, texts
+from memoryd.identity.journal import Edit, EditJournal, is_later, texts
 from memoryd.identity.notebook import Notebook
 from memoryd.identity.notes import Note
 from memoryd.identity.review import Review
@@ -194,10 +194,11 @@ class Shelf:
 
     def _settle_review(self) -> None:
         """A crash may have come between a write's journal line and the line that says that it waits no more."""
-        waiting = {(pending.session, pending.call): pending.id for pending in self.review.waiting()}
+        waiting = {(pending.session, pending.call): pending for pending in self.review.waiting()}
         for edit in self.journal.edits() if waiting else ():
-            if found := waiting.get((edit.session or "", edit.call or "")):
-                self.review.resolve(found, "rejected" if edit.went_to is None else "accepted", edit.id)
+            found = waiting.get((edit.session or "", edit.call or ""))
+            if found and is_later(edit.id, found.id):
+                self.review.resolve(found.id, "rejected" if edit.went_to is None else "accepted", edit.id)
 
 
 def unavailable(name: str, problem: str) -> Fault:
