@@ -139,17 +139,16 @@ def _backwards(path: Path) -> Iterator[bytes]:
         return
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)
-        rest = b""
-        first = True
+        # What stands after the last line feed is not a complete line.
+        rest, torn = b"", True
         while at:
             size = min(_BLOCK_BYTES, at)
             at -= size
             file.seek(at)
-            pieces = (file.read(size) + rest).split(b"\n")
-            rest = pieces[0]
-            # What stands after the last line feed is not a complete line.
-            lines = pieces[1:-1] if first else pieces[1:]
-            first = False
+            rest, *lines = (file.read(size) + rest).split(b"\n")
+            if lines and torn:
+                lines.pop()
+                torn = False
             yield from reversed([line for line in lines if line])
-        if rest and not first:
+        if rest and not torn:
             yield rest

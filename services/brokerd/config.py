@@ -28,7 +28,7 @@ class Egress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     socket: str | None = None
     """egressd's socket for brokerd; by default `run/broker-egress/egress.sock` under the home."""
-    timeout_s: Seconds = 60.0
+    timeout_s: Seconds = 25.0
     """One hop of a fetch that has no answer by then fails as `egressd-unreachable`."""
     notice_s: Seconds = 2.0
     """How long a result waits for egressd to close what a risen label no longer allows."""
