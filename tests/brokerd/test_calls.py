@@ -141,6 +141,27 @@ async def test_arguments_without_the_tools_shape_are_refused_and_it_is_said_wher
         assert brokerd.memoryd.calls == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"action": "add", "file": "soul", "text": "x"},
+        {"action": "add", "file": "memory"},
+        {"action": "replace", "file": "memory", "text": "x"},
+        {"action": "note", "text": "x" * 1001},
+        {"action": "note", "text": ""},
+        {"action": "consolidate", "file": "memory", "entries": [{"old": "a", "keep": True, "drop": True}]},
+        {"action": "consolidate", "file": "memory", "entries": [{"old": "a"}]},
+        {"action": "forget", "text": "x"},
+        {"text": "x"},
+    ],
+)
+async def test_a_memory_call_without_its_shape_never_reaches_memoryd(home: Path, arguments: dict[str, object]) -> None:
+    async with running(home) as brokerd:
+        await brokerd.open()
+        assert (await brokerd.tool("memory", arguments)).text.startswith(REASONS["arguments"] + ": ")
+        assert brokerd.memoryd.calls == []
+
+
 async def test_an_invalid_grant_denies_every_call_the_memory_tools_too(home: Path) -> None:
     async with running(home) as brokerd:
         await brokerd.open()

@@ -17,8 +17,8 @@ from proto.messages.egress import Fetched
 _labels = st.builds(Label, class_=st.sampled_from(DataClass), untrusted=st.booleans())
 
 
-def _page(**more: object) -> Fetched:
-    fields = {
+def _page(**more: Any) -> Fetched:
+    fields: dict[str, Any] = {
         "url": "https://example.org/",
         "status": 200,
         "content_type": "text/plain",
