@@ -32,7 +32,7 @@ def build() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        help="The owner's client of a box.",
+        help=contents.ABOUT,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     verbs: dict[str, Callable[..., int]] = {

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 from bxctl import exits
 
+ABOUT: Final = "The owner's client of a box."
+
 
 class Group(NamedTuple):
     """Commands that belong together, by name with their one line."""
@@ -74,7 +76,7 @@ def one_line(command: str) -> str:
 
 def page() -> str:
     """The page of `bxctl --help`."""
-    lines = ["usage: bxctl [--home PATH] COMMAND …", "", "The owner's client of a box.", ""]
+    lines = ["usage: bxctl [--home PATH] COMMAND …", "", ABOUT, ""]
     for group in GROUPS:
         lines.append(f"{group.title}:")
         lines += [f"  {name:<13} {about}" for name, about in group.commands.items()]

@@ -4,6 +4,7 @@ All of them answer OpenAI's chat completions at `<base_url>/v1/chat/completions`
 the provider's own documents use; egressd alone sees its value.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from proto.rules import Rules
 VARIABLE: Final = "BOXMAKER_MODEL"
 """Names the model of new sessions for one start of the box: `<destination>/<model>`."""
 LOCAL: Final = "local"
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 LOCAL_MODEL: Final = "smollm2-135m-instruct"
 LOCAL_SOCKET: Final = "unix:run/egress-model/model.sock"
 
@@ -47,7 +49,7 @@ PROVIDERS: Final = (
 HOW_TO_NAME: Final = """\
 To use a real provider, name its model and have its key in the environment:
 
-  OPENAI_API_KEY=… BOXMAKER_MODEL=openai/gpt-5 bxctl run
+  OPENAI_API_KEY=… BOXMAKER_MODEL=openai/gpt-5 bxctl run    (or: make run)
 
 or for good, in config/loopd.toml, with the key in credentials.env:
 
@@ -160,7 +162,7 @@ def configured(settings_toml: str, choice: Choice, rules: Rules) -> str:
     if destination and destination.credential:
         ours["auth"] = "key"
     settings["model"] = {**ours, **before, "destination": choice.destination, "name": choice.model}
-    return to_toml(settings)
+    return f"# Written by bxctl from config/loopd.toml and {VARIABLE} at each start.\n{to_toml(settings)}"
 
 
 def read_toml(text: str, name: str) -> dict[str, Any]:
@@ -179,12 +181,16 @@ def read_toml(text: str, name: str) -> dict[str, Any]:
 def to_toml(tables: Mapping[str, Any], prefix: str = "") -> str:
     """TOML of nested tables whose values are texts, numbers, booleans and lists of them."""
     values = {name: value for name, value in tables.items() if not isinstance(value, Mapping)}
-    text = "".join(f"{_value(name)} = {_value(value)}\n" for name, value in values.items())
+    text = "".join(f"{_key(name)} = {_value(value)}\n" for name, value in values.items())
     for name, value in tables.items():
         if isinstance(value, Mapping):
-            path = f"{prefix}{_value(name)}"
+            path = f"{prefix}{_key(name)}"
             text += f"\n[{path}]\n{to_toml(value, f'{path}.')}"
     return text
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _value(key)
 
 
 def _value(value: Any) -> str:

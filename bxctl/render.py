@@ -6,6 +6,7 @@ begin a line of its own. JSON is pure ASCII for the same reason.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
@@ -15,6 +16,9 @@ import msgspec
 from proto.escape import escape_lines
 
 _WHOLE_CHARS: Final = 32
+_FOLDED_CHARS: Final = 16
+_GAP: Final = 2
+_PIPE_CHARS: Final = 10_000
 _COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
@@ -32,6 +36,11 @@ def flat(untrusted_text: str, limit_chars: int | None = None) -> str:
     """A text as one safe line, cut to a length; one that a daemon has escaped already is left as it is."""
     shown = escape_lines(untrusted_text).replace("\n", "\\n").replace("\t", "\\t")
     return shown if limit_chars is None or len(shown) <= limit_chars else f"{shown[: limit_chars - 1]}…"
+
+
+def minute(time: str) -> str:
+    """A time of RFC 3339 in UTC to the minute: `2026-09-24 21:02`."""
+    return time[:16].replace("T", " ")
 
 
 def lines(untrusted_text: str) -> None:
@@ -66,31 +75,47 @@ def as_json(value: Any) -> None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str | None]], *, empty: str) -> None:
-    """Print rows below headers; `empty` says what it means that there are none. None is shown as `-`."""
+    """Print rows below headers; `empty` says what it means that there are none. None is shown as `-`.
+
+    In a pipe a row is one line, however long. On a terminal that is too narrow each row is a block of lines: an id is
+    shown whole, and only what is long is folded.
+    """
     shown = [["-" if cell is None else flat(cell) for cell in row] for row in rows]
     if not shown:
         print(empty)
         return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_CHARS
+    longest = [max(map(len, column)) for column in zip(headers, *shown, strict=True)]
+    if sum(length + _GAP if length <= _WHOLE_CHARS else _FOLDED_CHARS for length in longest) > width:
+        _blocks(headers, shown)
+    else:
+        _grid(headers, shown, [length <= _WHOLE_CHARS for length in longest], width)
+
+
+def _grid(headers: Sequence[str], shown: list[list[str]], whole: list[bool], width: int) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     colours = coloured()
-    # In a pipe a row is a line, however long.
-    console = Console(
-        width=None if sys.stdout.isatty() else 10_000, no_color=not colours, highlight=False, markup=False
-    )
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if colours else "")
-    for header, column in zip(headers, zip(*shown, strict=True), strict=True):
-        # An id is shown whole, however narrow the terminal: only what is long is folded.
-        whole = max(map(len, column)) <= _WHOLE_CHARS
+    console = Console(width=width, no_color=not colours, highlight=False, markup=False)
+    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold" if colours else "")
+    for header, column, is_whole in zip(headers, zip(*shown, strict=True), whole, strict=True):
         justify: Literal["left", "right"] = "right" if all(map(_is_count, column)) else "left"
-        grid.add_column(header, overflow="fold", no_wrap=whole, justify=justify)
+        grid.add_column(header, overflow="fold", no_wrap=is_whole, justify=justify)
     for row in shown:
         grid.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(grid)
     print("\n".join(row.rstrip() for row in captured.get().splitlines()))
+
+
+def _blocks(headers: Sequence[str], shown: list[list[str]]) -> None:
+    for row in shown:
+        heading(row[0], on=coloured())
+        for header, cell in zip(headers[1:], row[1:], strict=True):
+            if cell not in {"", "-"}:
+                print(f"  {header}: {cell}")
 
 
 def _is_count(cell: str) -> bool:

@@ -4,7 +4,7 @@ import sys
 
 from bxctl import eventloop, exits, render
 from bxctl.chat.turn import Left, Turn
-from bxctl.chat.view import JsonView, PlainView, View
+from bxctl.chat.view import JsonView, PlainView, View, failure_text
 from bxctl.places import Box
 from proto.messages import loop
 
@@ -44,5 +44,5 @@ def settled(end: loop.ChatDone | loop.ChatFailed, *, tell: bool) -> int:
     if isinstance(end, loop.ChatDone):
         return exits.OK
     if tell:
-        render.problem(f"{end.message} (runbook: {end.runbook})" if end.runbook else end.message)
+        render.problem(failure_text(end))
     return exits.FAILED

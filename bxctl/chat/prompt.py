@@ -71,9 +71,9 @@ class Prompt:
             f"{count:,} tokens {way}" for count, way in zip(screen.used, ("in", "out"), strict=True) if count
         )
         return [
-            ("", f" {opened.session} · {opened.destination}/{opened.model} · "),
+            ("", f" {opened.session} · "),
             ("bold", str(screen.label)),
-            ("", f" · {tokens}" if tokens else ""),
+            ("", f" · {opened.destination}/{opened.model}{f' · {tokens}' if tokens else ''}"),
         ]
 
     @contextmanager
@@ -121,16 +121,17 @@ def _history(box: Box) -> FileHistory:
 
 def _enter_sends() -> KeyBindings:
     keys = KeyBindings()
-
-    @keys.add("enter")
-    def send(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
-
-    @keys.add("escape", "enter")
-    def new_line(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
+    keys.add("enter")(_send)
+    keys.add("escape", "enter")(_new_line)
     return keys
+
+
+def _send(event: KeyPressEvent) -> None:
+    event.current_buffer.validate_and_handle()
+
+
+def _new_line(event: KeyPressEvent) -> None:
+    event.current_buffer.insert_text("\n")
 
 
 def _yes_or_no() -> KeyBindings:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bxctl.chat.view import ARGUMENT_CHARS, RESULT_CHARS, Event, approval_text
+from bxctl.chat.view import ARGUMENT_CHARS, RESULT_CHARS, Event, approval_text, failure_text
 from bxctl.chat.words import Words
 from bxctl.render import coloured, flat, paint
 from proto.labels import DataClass, Label
@@ -75,8 +75,7 @@ class Screen:
                     self._say(event.text)
                 self._break()
             case loop.ChatFailed():
-                pointer = f" (runbook: {event.runbook})" if event.runbook else ""
-                self.failed(f"{event.message}{pointer}")
+                self.failed(failure_text(event))
 
     def failed(self, untrusted_text: str) -> None:
         """Say why there is no answer."""

@@ -143,5 +143,5 @@ class Conversation:
 
     def _list(self) -> None:
         reply: SessionsReply = self._box.ask("owner-loop", Sessions(last=10), SessionsReply)
-        rows: Any = ((one.session, one.updated, one.first) for one in reply.sessions)
+        rows: Any = ((one.session, render.minute(one.updated), one.first) for one in reply.sessions)
         render.table(("session", "last spoke", "first words"), rows, empty="no sessions yet")

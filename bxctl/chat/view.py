@@ -104,6 +104,12 @@ class PlainView:
             print(text, file=sys.stderr, flush=True)
 
 
+def failure_text(failed: loop.ChatFailed) -> str:
+    """Why there is no answer, and where to read on, if the sentence does not say so itself."""
+    pointed = failed.runbook is None or "runbook:" in failed.message
+    return failed.message if pointed else f"{failed.message} (runbook: {failed.runbook})"
+
+
 def approval_text(wanted: loop.ChatApproval) -> str:
     """What an approval asks, and until when."""
     return f"a tool call waits for you (until {flat(wanted.expires)}):\n  {escape_lines(wanted.text)}"

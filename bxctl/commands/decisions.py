@@ -43,7 +43,7 @@ def _row(line: dict[str, Any]) -> tuple[str | None, ...]:
     reasons = line.get("reasons")
     rest = line.get("arguments") or {name: value for name, value in line.items() if name in _SAID_LAST}
     return (
-        str(line.get("time", "")),
+        render.minute(str(line.get("time", ""))),
         _text(line.get("session")),
         _text(line.get("verdict") or line.get("event") or line.get("kind")),
         _text(subject),

@@ -35,7 +35,7 @@ def sessions(
     if json:
         render.as_json(reply)
         return exits.OK
-    headers = ("session", "last spoke", "records", "label", "state", "first words")
+    headers = ("session", "last spoke", "label", "first words")
     known = _known_labels(box) if any(one.class_ is None for one in reply.sessions) else {}
     rows = (_row(one, known) for one in reply.sessions)
     render.table(headers, rows, empty="no sessions yet; begin one with: bxctl chat")
@@ -76,7 +76,8 @@ def _row(one: SessionSummary, known: dict[str, Label]) -> tuple[str | None, ...]
     label = known.get(one.session)
     if one.class_ is not None:
         label = Label(class_=one.class_, untrusted=bool(one.untrusted))
-    return one.session, one.updated, f"{one.records:,}", str(label) if label else None, one.state, one.first
+    state = "" if one.state == "open" else f"({one.state}) "
+    return one.session, render.minute(one.updated), str(label) if label else None, f"{state}{one.first}"
 
 
 def _show(box: Box, session: str, *, json: bool) -> int:

@@ -1,8 +1,10 @@
 """`bxctl run`: everything with one command. A home if there is none, the box up behind the chat, all ended with it."""
 
+import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 from bxctl import eventloop, exits, providers, render
@@ -47,7 +49,7 @@ async def _run(box: Box, question: str | None) -> int:
 def introduce(box: Box, made: Plan) -> None:
     """Say what answers, and how to have another model."""
     if any(program.name == MODEL for program in made.programs):
-        render.line(f"{_described()}\n".rstrip())
+        render.lines(textwrap.fill(_described(), min(100, shutil.get_terminal_size().columns)))
         print(f"\n{providers.HOW_TO_NAME}\n")
     else:
         render.line(f"model: {made.model}")

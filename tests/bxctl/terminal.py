@@ -62,17 +62,18 @@ class Terminal:
 
 
 @contextmanager
-def running(*words: str, environ: dict[str, str]) -> Iterator[Terminal]:
-    """`bxctl` with these words on a terminal of 100 columns."""
+def running(*words: str, environ: dict[str, str], columns: int = 100) -> Iterator[Terminal]:
+    """`bxctl` with these words on a terminal."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     master, slave = pty.openpty()
-    termios.tcsetwinsize(slave, (30, 100))
+    termios.tcsetwinsize(slave, (30, columns))
     process = subprocess.Popen(
         [sys.executable, "-c", _LEAD, sys.executable, "-m", "bxctl.cli", *words],
         stdin=slave,
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", **environ},
+        env={**kept, "TERM": "xterm", "NO_COLOR": "1", **environ},
     )
     os.close(slave)
     try:

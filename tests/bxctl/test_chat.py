@@ -103,6 +103,14 @@ def test_a_turn_that_fails_is_told_of_and_is_exit_code_1(bxctl: Bxctl, fakes: Fa
     assert (result.code, result.out, result.err) == (1, "", expected)
 
 
+def test_a_sentence_that_names_its_entry_does_not_name_it_twice(bxctl: Bxctl, fakes: Fakes) -> None:
+    sentence = "brokerd does not answer (runbook: brokerd-unreachable)"
+    failed = loop.ChatFailed(session=SESSION, code="x", message=sentence, runbook="brokerd-unreachable")
+    fakes.answer(ROW, loop.Chat, [OPENED, failed])
+    with fakes.serving():
+        assert bxctl("chat", "hello").err == f"bxctl: {sentence}\n"
+
+
 def test_a_refusal_of_loopd_is_its_sentence(bxctl: Bxctl, fakes: Fakes) -> None:
     fakes.answer(ROW, loop.Chat, Fault("session-unknown"))
     with fakes.serving():

@@ -54,7 +54,7 @@ def test_every_command_has_an_example(bxctl: Bxctl, path: tuple[str, ...]) -> No
 @pytest.mark.parametrize("name", ["run", "up"])
 def test_up_and_run_say_how_to_name_a_provider(bxctl: Bxctl, name: str) -> None:
     out = bxctl(name, "--help").out
-    assert "OPENAI_API_KEY=… BOXMAKER_MODEL=openai/gpt-5 bxctl run" in out
+    assert "OPENAI_API_KEY=… BOXMAKER_MODEL=openai/gpt-5 bxctl run    (or: make run)" in out
     assert '    destination = "openai"\n    name = "gpt-5"\n' in out
 
 

@@ -114,7 +114,12 @@ CASES: list[tuple[list[str], str, msgspec.Struct, str]] = [
         ),
         SESSION,
     ),
-    (["sessions"], "owner-loop", loop.SessionsReply(sessions=[SUMMARY], total=1), f"{SESSION}  {TIME}    1,234"),
+    (
+        ["sessions"],
+        "owner-loop",
+        loop.SessionsReply(sessions=[SUMMARY], total=1),
+        f"{SESSION}  2026-09-24 21:02  secret · untrusted  ",
+    ),
     (["sessions", SESSION], "owner-loop", loop.SessionLogReply(records=RECORDS, next=None), "you: "),
     (["sessions", "--labels"], "owner-broker", broker.SessionLabelsReply(sessions=[LABELLED]), SESSION),
     (["usage"], "owner-egress", egress.UsageReply(rows=[USED]), "1,200"),

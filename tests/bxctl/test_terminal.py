@@ -179,7 +179,8 @@ def test_a_session_that_goes_on_begins_with_its_last_lines(fakes: Fakes, home: P
     assert fakes.one(loop.Chat).session is None
 
 
-def test_a_table_folds_on_a_narrow_terminal(fakes: Fakes, home: Path) -> None:
+@pytest.mark.parametrize("columns", [100, 60])
+def test_a_table_fits_the_terminal_and_shows_ids_whole(fakes: Fakes, home: Path, columns: int) -> None:
     summary = loop.SessionSummary(
         session=SESSION,
         began="",
@@ -191,7 +192,14 @@ def test_a_table_folds_on_a_narrow_terminal(fakes: Fakes, home: Path) -> None:
         untrusted=True,
     )
     fakes.answer(ROW, loop.Sessions, loop.SessionsReply(sessions=[summary], total=1))
-    with fakes.serving(), terminal.running("sessions", environ=_environ(home)) as screen:
+    with fakes.serving(), terminal.running("sessions", environ=_environ(home), columns=columns) as screen:
         assert screen.ended() == 0
     assert SESSION in screen.printed
-    assert all(len(line) <= 100 for line in screen.printed.split("\r\n"))
+    assert "secret · untrusted" in screen.printed
+    assert screen.printed.count("word") == 41
+    if columns == 100:
+        assert all(len(line) <= columns for line in screen.printed.split("\r\n"))
+    else:
+        assert screen.printed.startswith(
+            f"{SESSION}\r\n  last spoke: 2026-09-24 21:02\r\n  label: secret · untrusted\r\n"
+        )
