@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 
 @pytest.fixture
@@ -20,3 +21,10 @@ def home() -> Iterator[Path]:
 def anyio_backend() -> str:
     """The event loop that the daemons run on."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_log_of_another_test() -> Iterator[None]:
+    """A daemon's `main` writes its log to the standard error of the test that called it, which ends with that test."""
+    yield
+    structlog.reset_defaults()

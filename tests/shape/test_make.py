@@ -1,5 +1,6 @@
 """The two commands a user is told of, and what the shell must not do to a question."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -28,7 +29,9 @@ def _make(folder: Path, *arguments: str) -> str:
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(tree.ROOT / name, folder)
     (folder / ".venv" / "ready").touch()
-    return subprocess.run(("make", "run", *arguments), cwd=folder, check=True, capture_output=True, text=True).stdout
+    environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    command = ("make", "run", *arguments)
+    return subprocess.run(command, cwd=folder, env=environ, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
