@@ -1,0 +1,96 @@
+"""What no policy can allow, whatever a root's own modules say; and faults that are denials."""
+
+from pathlib import Path
+
+import pytest
+
+from proto.faults import FAULTS
+from proto.labels import PRIVATE, DataClass, Label
+from proto.reasons import REASONS
+from tests.brokerd.running import label_of, running
+
+pytestmark = pytest.mark.anyio
+
+ALL = """package boxmaker.{package}
+
+import rego.v1
+
+decision := {{"allow": true, "ask": {ask}, "reasons": {{"granted"}}}}
+"""
+RULES = '[destinations.local]\nbase_url = "unix:x"\n'
+
+
+async def test_a_policy_that_allows_everything_cannot_allow_these(home: Path) -> None:
+    async with running(home) as brokerd:
+        brokerd.write("policy/all.rego", ALL.format(package="tool", ask="false"))
+        for tool, arguments in (("recall", {"query": "x"}), ("http_fetch", {"url": "https://example.org/"})):
+            assert (await brokerd.tool(tool, arguments)).text == REASONS["policy-invalid"]  # no session
+        await brokerd.open()
+        assert (await brokerd.tool("recall", {"query": "x"})).ok
+        for tool, arguments in (
+            ("recall", {"query": ""}),
+            ("no_such_tool", {}),
+            ("http_fetch", {"url": "https://example.org/"}),  # no grant
+            ("http_fetch", {"url": "ftp://example.org/"}),
+            ("run_command", {"command": "ls"}),
+        ):
+            assert (await brokerd.tool(tool, arguments)).text == REASONS["policy-invalid"]
+        brokerd.write("grants/x.toml", "x")
+        assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS["policy-invalid"]
+        assert len(brokerd.memoryd.calls) == 1
+        assert brokerd.egressd.fetches == []
+
+
+@pytest.mark.parametrize("ask", ["true", "false"])
+async def test_nor_may_bytes_leave_undecided(home: Path, ask: str) -> None:
+    async with running(home) as brokerd:
+        brokerd.write("policy/all.rego", ALL.format(package="egress", ask=ask))
+        brokerd.write("grants.toml", RULES)
+        assert not (await brokerd.leave("local")).allow
+        await brokerd.open()
+        assert (await brokerd.leave("local")).allow is (ask == "false")
+        brokerd.write("grants.toml", "x")
+        assert not (await brokerd.leave("local")).allow
+
+
+async def test_rules_that_cannot_be_read_are_invalid(home: Path) -> None:
+    async with running(home) as brokerd:
+        (home / "grants.toml").mkdir()
+        await brokerd.open()
+        assert (await brokerd.leave("local")).reasons == ["rules-invalid"]
+
+
+async def test_an_egressd_that_is_not_there_fails_the_call_with_its_sentence(home: Path) -> None:
+    async with running(home, config='[egress]\nsocket = "run/nobody.sock"\n') as brokerd:
+        brokerd.grant("web", hosts=["example.org"])
+        await brokerd.open()
+        reply = await brokerd.fetch("https://example.org/")
+        assert (reply.ok, reply.text, label_of(reply)) == (False, FAULTS["egressd-unreachable"].sentence, PRIVATE)
+        top = Label(class_=DataClass.SECRET, untrusted=True)
+        assert await brokerd.raise_label(top) == top  # it is not waited for
+
+
+@pytest.mark.parametrize(
+    "location", ["ftp://example.org/", "https://user@example.org/", "https://[x]/", "http://0x7f.1/"]
+)
+async def test_a_redirect_to_something_that_is_not_a_url_ends_the_fetch_under_the_grants_label(
+    home: Path, location: str
+) -> None:
+    async with running(home) as brokerd:
+        brokerd.grant("web", hosts=["*"], loopback=True)
+        brokerd.egressd.redirect("https://example.org/", location)
+        await brokerd.open()
+        reply = await brokerd.fetch("https://example.org/")
+        assert (reply.ok, reply.text) == (False, "the page redirects to something that is not a URL")
+        assert label_of(reply).untrusted
+        assert len(brokerd.egressd.fetches) == 1
+
+
+async def test_an_approval_that_cannot_be_read_lapses_too(home: Path) -> None:
+    folder = home / "state/brokerd/approvals"
+    folder.mkdir(parents=True)
+    (folder / "ap-0123456789abcdef.json").write_bytes(b"\xff")
+    async with running(home) as brokerd:
+        (line,) = brokerd.audit("approval")
+        assert (line["event"], line["approval"]) == ("lapsed", "ap-0123456789abcdef")
+        assert list(folder.iterdir()) == []
