@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.memoryd.box import Box
+from tests.memoryd.daemon import Daemon
 
 _IN_MEMORY = Path("/dev/shm")
 
@@ -25,3 +26,11 @@ def box(home: Path) -> Iterator[Box]:
     opened = Box(home)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def daemon(home: Path) -> Iterator[Daemon]:
+    """A memoryd that runs."""
+    started = Daemon(home).start()
+    yield started
+    started.kill()

@@ -6,7 +6,7 @@ is journalled as that, and is never overwritten. soul.md is neither journalled n
 Source: M5a section 3; contract, "The files of M5a".
 """
 
-import stat
+import errno
 from pathlib import Path
 from typing import Final
 
@@ -177,9 +177,9 @@ class Shelf:
             self.notebook.keep_seen()
 
     def _make_missing(self, starter: bytes) -> None:
+        if self.memory.is_symlink():
+            raise NotADirectoryError(errno.ENOTDIR, "a symbolic link is not followed", str(self.memory))
         durable.make_folder(self.memory)
-        if not stat.S_ISDIR(self.memory.lstat().st_mode):
-            raise NotADirectoryError(20, "it is a symbolic link, which is not followed", str(self.memory))
         durable.make_folder(self.memory / "edits")
         for name, data in ((SOUL_NAME, starter), *((kind.name, b"") for kind in FILES.values()), (NOTES_NAME, b"")):
             files.create(self.path(name), data)
