@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,9 @@ from proto.home import SYSTEM_HOME, default_home
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
 from proto.sockets import socket
+
+OWNER_ROWS: Final = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
+"""The sockets that bxctl opens."""
 
 
 class Box(NamedTuple):
@@ -27,7 +30,7 @@ class Box(NamedTuple):
         return named or socket(row).at(self.home)
 
     def ask(self, row: str, request: msgspec.Struct, *replies: type[msgspec.Struct], timeout_s: float = 30.0) -> Any:
-        """The reply of the daemon behind an owner socket.
+        """The reply of the daemon behind an owner socket; of a box that is not up, one that is started for it.
 
         Raises:
             Fault: what it answered as an error; `peer-unreachable`, with the command that helps.
@@ -36,7 +39,14 @@ class Box(NamedTuple):
         try:
             return ask(self.socket(row), request, *replies, timeout_s=timeout_s)
         except Fault as fault:
-            raise self.unreachable(row, fault) if fault.code == "peer-unreachable" else fault from None
+            if fault.code != "peer-unreachable":
+                raise
+            if self.made:
+                from bxctl.supervise import brief
+
+                if brief.may_run(self, row):
+                    return brief.answer(self, row, request, *replies, timeout_s=timeout_s)
+            raise self.unreachable(row, fault) from None
 
     def unreachable(self, row: str, fault: Fault) -> Fault:
         """The fault that says which daemon does not answer, and what to do."""

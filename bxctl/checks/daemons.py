@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from bxctl.checks import Finding, Looked
-from bxctl.places import Box
+from bxctl.places import OWNER_ROWS, Box
 from bxctl.render import flat
 from proto.faults import Fault
 from proto.messages.broker import Approvals, ApprovalsReply, Grants, GrantsReply, PolicyShow, PolicyShowReply
@@ -14,14 +14,13 @@ from proto.messages.memory import MemoryShow, MemoryShowReply
 from proto.messages.wire import Verify, VerifyReply
 from proto.sockets import socket
 
-_ROWS: Final = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
 _VERIFY_SECONDS: Final = 600.0
 
 
 def answering(box: Box) -> tuple[Looked, frozenset[str]]:
     """Which daemons answer, and their rows."""
-    rows = frozenset(row for row in _ROWS if box.answers(row))
-    names = [socket(row).server for row in _ROWS if row in rows]
+    rows = frozenset(row for row in OWNER_ROWS if box.answers(row))
+    names = [socket(row).server for row in OWNER_ROWS if row in rows]
     if not rows:
         finding = Finding("daemons", "no daemon answers: the box is not up", "bxctl up", "daemon-unreachable")
         return Looked("daemons", "none", (finding,)), rows
@@ -32,7 +31,7 @@ def answering(box: Box) -> tuple[Looked, frozenset[str]]:
             f"tail {box.own / 'up.log'}",
             "daemon-unreachable",
         )
-        for row in _ROWS
+        for row in OWNER_ROWS
         if row not in rows
     )
     return Looked("daemons", ", ".join(names), findings), rows

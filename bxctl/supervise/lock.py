@@ -2,12 +2,16 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from proto.faults import Fault
 from proto.role import durable
+
+_BRIEF_SECONDS: Final = 2.0
 
 
 @contextmanager
@@ -21,16 +25,28 @@ def only_one(home: Path, folder: Path) -> Iterator[None]:
     durable.make_folder(folder)
     handle = os.open(folder / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(handle):
             pid = os.read(handle, 20).decode(errors="replace")
-            raise Fault("box-is-up", f"a box is up already on {home}; to stop it: kill {pid}") from None
+            raise Fault("box-is-up", f"a box is up already on {home}; to stop it: kill {pid}")
         os.truncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    """Whether the lock could be had; a command that holds it for one question is waited for."""
+    deadline = time.monotonic() + _BRIEF_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
 
 
 def is_held(folder: Path) -> bool:

@@ -9,15 +9,13 @@ from contextlib import asynccontextmanager
 import anyio
 
 from bxctl import eventloop, exits, render
-from bxctl.places import Box
+from bxctl.places import OWNER_ROWS, Box
 from bxctl.supervise.lock import only_one
 from bxctl.supervise.log import Log
 from bxctl.supervise.plan import Plan, plan
 from bxctl.supervise.processes import Processes, running
 from proto.faults import Fault
 from proto.role import ready
-
-_ROWS = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
 
 
 def up(box: Box, *, quiet: bool) -> int:
@@ -51,7 +49,7 @@ async def started(box: Box, *, to_terminal: bool) -> AsyncIterator[tuple[Process
     if not box.made:
         raise Fault("home-missing", f"there is no box at {box.home}; make one with: bxctl init")
     with only_one(box.home, box.own):
-        for row in _ROWS:
+        for row in OWNER_ROWS:
             if box.answers(row):
                 raise Fault("box-is-up", f"a daemon answers already at {box.socket(row)}; stop it first")
         made = plan(box.home, os.environ)

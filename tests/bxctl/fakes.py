@@ -13,13 +13,13 @@ import anyio
 import anyio.from_thread
 import msgspec
 
+from bxctl.places import OWNER_ROWS
 from proto import sockets
 from proto.faults import Fault
 from proto.role.listen import listen
 from proto.role.serve import Connection, Server
 
 Answer = Any
-OWNER_ROWS = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
 
 
 class Fakes:

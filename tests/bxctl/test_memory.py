@@ -131,6 +131,13 @@ def test_without_memoryd_the_exit_code_is_3_and_says_what_to_do(bxctl: Bxctl, ho
     )
 
 
+def test_while_a_part_of_the_box_is_up_none_is_started_beside_it(bxctl: Bxctl, fakes: Fakes) -> None:
+    assert bxctl("init").code == 0
+    fakes.up("owner-loop")
+    with fakes.serving():
+        assert bxctl("memory", "log").code == 3
+
+
 @pytest.mark.parametrize(
     "words",
     [["log", "0"], ["log", "-1"], ["log", "x"], ["log", "1", "2"], ["undo"], ["nothing"], ["log", "--nothing"]],

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bxctl.places import Box
 from proto import sockets
 from tests.bxctl import terminal
 
@@ -79,7 +80,7 @@ def _up(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def _answers(home: Path) -> bool:
-    return _bxctl(home, "memory", "log").returncode == 0
+    return Box(home).answers("owner-memory")
 
 
 @pytest.mark.model
@@ -91,6 +92,9 @@ def test_what_was_told_in_one_run_is_known_in_the_next(home: Path) -> None:
     assert asked.returncode == 0
     assert "Thursday" in asked.stdout
     assert _processes(home) == {}
+    # The box is not up: memoryd runs for the one question.
+    assert re.search(r"^\d{4}-\d\d-\d\d-0001 .* add +memory.md", _bxctl(home, "memory", "log").stdout, re.MULTILINE)
+    assert _processes(home) == {}
     with _up(home):
         _until(lambda: _answers(home), "memoryd does not answer")
         (edit,) = json.loads(_bxctl(home, "memory", "log", "--json").stdout)["edits"]
@@ -100,6 +104,19 @@ def test_what_was_told_in_one_run_is_known_in_the_next(home: Path) -> None:
         assert _bxctl(home, "verify").returncode == 0
         health = _bxctl(home, "doctor")
         assert (health.returncode, health.stderr) == (0, ""), health.stdout
+    assert _processes(home) == {}
+
+
+def test_a_box_that_is_not_up_answers_the_owner(home: Path) -> None:
+    _without_model(home)
+    for words in (["memory", "log"], ["reindex"], ["grants"], ["decisions"], ["usage"], ["verify"]):
+        done = _bxctl(home, *words)
+        assert (done.returncode, done.stderr) == (0, ""), words
+    (home / "config" / "memoryd.toml").write_text("[memory]\nreviews = true\n")
+    failed = _bxctl(home, "memory", "log")
+    assert failed.returncode == 1
+    assert "bxctl: memoryd cannot start:\n" in failed.stderr
+    assert "config/memoryd.toml, line 2: memory.reviews: unknown key" in failed.stderr
     assert _processes(home) == {}
 
 
