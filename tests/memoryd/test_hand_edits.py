@@ -18,6 +18,10 @@ def _authors(box: Box) -> list[tuple[str, str, list[str]]]:
     return [(line["by"], line["action"], line["after"]) for line in box.lines()]
 
 
+def _hidden(box: Box) -> list[str]:
+    return [path.name for path in box.path(".").iterdir() if path.name.startswith(".")]
+
+
 def test_it_is_found_at_start(box: Box) -> None:
     box.call(add("a"))
     box.by_hand("memory.md", "a\r\n§\r\nmine\r\n")
@@ -171,6 +175,27 @@ def test_a_program_that_never_stops_saving_does_not_hold_memoryd_up(box: Box, mo
     assert box.text("memory.md").startswith("save ")
 
 
+def test_a_link_that_is_put_in_place_in_the_moment_before_the_swap_stays(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.call(add("a"))
+    exchange, due = files.exchange, [True]
+
+    def linked(one: Path, other: Path) -> None:
+        if due:
+            due.pop()
+            other.unlink()
+            other.symlink_to("nowhere")
+        exchange(one, other)
+
+    monkeypatch.setattr(files, "exchange", linked)
+    with pytest.raises(Fault, match=r"memory\.md cannot be used: it is a symbolic link"):
+        box.call(add("b"))
+    assert box.path("memory.md").is_symlink()
+    assert len(box.lines()) == 1
+    assert _hidden(box) == []
+
+
 def test_a_replaced_notes_file_gets_the_note_anew(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.call(note("one"))
     mine = box.text("notes.md").replace("one", "eins")
@@ -261,6 +286,49 @@ def test_a_hand_writes_what_the_check_would_refuse_and_the_block_leaves_it_out(b
     text = log.log(box.holdings, "")
     assert "memory.md, entry 2: a control character (rule 1): nul\\u{0}" in text
     assert "memory.md, entry 3: a heading of the memory block (rule 5): # user.md (0 of 1,375 characters)" in text
+
+
+def test_a_head_that_cannot_be_kept_costs_nothing(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace, heads = durable.replace, box.home / "state" / "memoryd" / "heads"
+
+    def full(path: Path, data: bytes) -> None:
+        if path == heads:
+            raise OSError(28, "No space left on device")
+        replace(path, data)
+
+    monkeypatch.setattr(durable, "replace", full)
+    box.call(add("a"))
+    box.by_hand("memory.md", "a\n§\nmine")
+    show.block(box.holdings)
+    box.call(note("n"))
+    assert [line["by"] for line in box.lines()] == ["agent", "owner", "agent"]
+    assert [state.first_bad for state in box.reopen().holdings.shelf.journal.verify()] == [None]
+
+
+@pytest.mark.parametrize("name", ["intent.json", "temporary file", "notes.md"])
+def test_what_cannot_be_begun_leaves_nothing_behind(box: Box, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    box.call(add("a"))
+    box.call(note("n"))
+    before = (box.lines(), box.text("memory.md"), box.text("notes.md"))
+    fsync = os.fsync
+
+    def full(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        if path.endswith(name) or (name == "temporary file" and ".memory.md." in path):
+            raise OSError(28, "No space left on device")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises((Fault, OSError)):
+        box.call(consolidate({"old": "a", "move": True}))
+    monkeypatch.undo()
+    if name == "temporary file":
+        box = box.reopen()
+    box.holdings.writer.look()
+    assert (box.lines(), box.text("memory.md"), box.text("notes.md")) == before
+    assert _hidden(box) == []
+    box.call(consolidate({"old": "a", "move": True}))
+    assert box.text("notes.md").endswith("\na\n")
 
 
 def test_a_disk_that_refuses_costs_no_more_than_the_write(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def edits(holdings: Holdings, last: int | None, id: str | None) -> tuple[list[di
         line = holdings.shelf.journal.find(id)
         found = [line] if line else []
     else:
-        found = holdings.shelf.journal.last(DEFAULT if last is None else max(0, last))
+        found = holdings.shelf.journal.last(DEFAULT if last is None else min(max(0, last), _MOST_SHOWN))
     newest = fitting(found[::-1])
     return newest[::-1], len(newest) < len(found)
 

@@ -21,6 +21,17 @@ def notes(holdings: Holdings) -> list[NoteEntry]:
     ]
 
 
+def bring_in_notes(holdings: Holdings) -> None:
+    """Let the index hold the notes that are known now.
+
+    Raises:
+        Fault: `memory-index-damaged`.
+        OSError: the folder cannot be used.
+
+    """
+    holdings.index.sync_notes(notes(holdings))
+
+
 def rebuild(holdings: Holdings, entries: list[NoteEntry]) -> Counts:
     """Make the index anew beside the old one, and swap it in.
 

@@ -76,8 +76,7 @@ class Indexing:
             if version == self._version:
                 return
             try:
-                entries = reindex.notes(self._holdings)
-                await anyio.to_thread.run_sync(self._holdings.index.sync_notes, entries, limiter=self._thread)
+                await anyio.to_thread.run_sync(reindex.bring_in_notes, self._holdings, limiter=self._thread)
                 self._version = version
             except (Fault, OSError) as error:
                 logger().error("notes-not-indexed", error=str(error))

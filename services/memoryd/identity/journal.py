@@ -19,6 +19,7 @@ from proto.ids import EditId, is_edit_id
 from proto.labels import DataClass
 from proto.role.clock import stamp
 from proto.role.journal import FileState, Journal, JsonLines, Torn
+from proto.role.log import logger
 
 _TEXTS: Final = ("before", "after")
 _BREAK: Final = "chain_break"
@@ -101,8 +102,19 @@ class EditJournal:
         return f"{today}-0001" if today > date else f"{date}-{number + 1:04}"
 
     def append(self, line: dict[str, Any]) -> None:
-        """Append the line of an edit; on disk when it returns."""
-        self._journal.append(f"{line['id'][:7]}.jsonl", line)
+        """Append the line of an edit; on disk when it returns.
+
+        Raises:
+            OSError: it is not.
+
+        """
+        try:
+            self._journal.append(f"{line['id'][:7]}.jsonl", line)
+        except OSError as error:
+            # The line may be on disk and only the head behind it, which may be so.
+            if self.find(line["id"]) is None:
+                raise
+            logger().error("head-not-kept", id=line["id"], error=str(error))
         if edit := edit_of(line):
             self._take(edit)
 

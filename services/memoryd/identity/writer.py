@@ -8,6 +8,7 @@ was done.
 Source: contract, "The files of M5a", "Applying".
 """
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -100,8 +101,8 @@ class Writer:
     def _attempt(self, draft: Draft, still_wanted: StillWanted) -> Edit | None:
         """The edit, or None when an editor got in between and all of it was taken back."""
         edit = self._edit_of(draft)
-        before, temporary, change = self._prepare_file(draft)
         notes = self._prepare_notes(draft)
+        temporary, change = self._prepare_file(draft)
         if not still_wanted():
             if temporary:
                 temporary.unlink()
@@ -110,12 +111,12 @@ class Writer:
         self._shelf.under_way = edit.id
         try:
             self._shelf.intents.put(intent)
-            if not self._change_files(intent, temporary, before):
+            if not self._change_files(intent, temporary):
                 self._take_back(intent)
                 return None
             self._finish(intent, journalled=False)
         except (OSError, Unreadable) as error:
-            return self._after_error(edit, error)
+            return self._after_error(edit, temporary, error)
         return edit
 
     def _edit_of(self, draft: Draft) -> Edit:
@@ -138,14 +139,14 @@ class Writer:
             by=draft.by,
         )
 
-    def _prepare_file(self, draft: Draft) -> tuple[bytes, Path | None, FileChange | None]:
-        """The bytes that the file has now, the temporary file with the new ones, and the change for the intent."""
+    def _prepare_file(self, draft: Draft) -> tuple[Path | None, FileChange | None]:
+        """The temporary file with the new bytes, and the change for the intent."""
         if draft.kind is None or draft.after is None:
-            return b"", None, None
+            return None, None
         before = self._shelf.readable(draft.kind).data
         after = text_of.render(draft.after).encode()
         temporary = durable.write_temporary(self._shelf.path(draft.kind.name), after)
-        return before, temporary, FileChange(draft.kind.name, sha256(before), sha256(after), temporary.name)
+        return temporary, FileChange(draft.kind.name, sha256(before), sha256(after), temporary.name)
 
     def _prepare_notes(self, draft: Draft) -> NotesChange | None:
         if not draft.notes:
@@ -154,7 +155,7 @@ class Writer:
             raise unavailable(NOTES_NAME, self._shelf.notes_problem)
         return self._shelf.notebook.plan(draft.notes)
 
-    def _change_files(self, intent: Intent, temporary: Path | None, before: bytes) -> bool:
+    def _change_files(self, intent: Intent, temporary: Path | None) -> bool:
         """Change notes.md and the file; whether both were as they were when the change was made up."""
         if intent.notes and not self._shelf.notebook.append(intent.notes):
             return False
@@ -162,7 +163,7 @@ class Writer:
             return True
         path = self._shelf.path(intent.file.name)
         files.exchange(temporary, path)
-        if files.read(temporary, LIMIT_BYTES) != before:
+        if _hash(temporary) != intent.file.before:
             files.exchange(temporary, path)
             return False
         durable.sync_folder(path.parent)
@@ -195,9 +196,9 @@ class Writer:
         that version is the owner's latest.
         """
         temporary, path = self._shelf.path(change.temporary), self._shelf.path(change.name)
-        if not temporary.exists():
+        if not os.path.lexists(temporary):
             return
-        if sha256(files.read(temporary, LIMIT_BYTES)) != change.after:
+        if _hash(temporary) != change.after:
             self._shelf.look()
             files.exchange(temporary, path)
             durable.sync_folder(path.parent)
@@ -209,9 +210,9 @@ class Writer:
             return intent.notes is not None and self._shelf.notebook.holds(intent.notes)
         change = intent.file
         temporary, path = self._shelf.path(change.temporary), self._shelf.path(change.name)
-        if not temporary.exists():
+        if not os.path.lexists(temporary):
             return self._is_contained(intent, path)
-        left = sha256(files.read(temporary, LIMIT_BYTES))
+        left = _hash(temporary)
         if left == change.before:
             return True
         if left != change.after:
@@ -239,15 +240,23 @@ class Writer:
         """The owner saved twice around a crash: the first version is listed, the second one is in the file."""
         kind = BY_NAME[change.name]
         latest = self._shelf.journal.latest(kind.name)
-        version = text_of.parse(text_of.decode(files.read(temporary, LIMIT_BYTES)))
+        try:
+            version = text_of.parse(text_of.decode(files.read(temporary, LIMIT_BYTES)))
+        except Unreadable as error:
+            kept = temporary.with_name(f"{change.name}.unread")
+            logger().error("version-set-aside", path=str(kept), error=str(error))
+            temporary.rename(kept)
+            return
         self._shelf.owner_edit(kind, list(latest.after) if latest else [], version, PRIVATE)
         temporary.unlink()
 
-    def _after_error(self, edit: Edit, error: Exception) -> Edit:
+    def _after_error(self, edit: Edit, temporary: Path | None, error: Exception) -> Edit:
         """A disk that refused: settle at once, or else before anything else is done."""
         self._unsettled = True
         logger().error("write-failed", id=edit.id, error=str(error))
         try:
+            if temporary and self._shelf.intents.load() is None:
+                temporary.unlink()
             self.settle()
         except (OSError, Unreadable) as another:
             logger().error("settle-failed", id=edit.id, error=str(another))
