@@ -144,7 +144,7 @@ class Journal:
         torn = [cut for path in files if (cut := JsonLines(path).mend())]
         states = self.verify()
         self._count = sum(state.lines for state in states)
-        self._head = self._last_hash()
+        self._head = states[-1].head if states else chain.ZERO
         return torn, [state for state in states if state.first_bad is not None]
 
     def append(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,12 +192,6 @@ class Journal:
         if kept is None or not isinstance(kept.get("lines"), int) or not isinstance(kept.get("head"), str):
             return sys.maxsize, chain.ZERO
         return kept["lines"], kept["head"]
-
-    def _last_hash(self) -> str:
-        last = chain.ZERO
-        for line in self.lines():
-            last = str(line.get("hash", chain.ZERO))
-        return last
 
 
 def _cut_short(states: list[FileState], short: bool, folder: Path) -> list[FileState]:

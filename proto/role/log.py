@@ -3,7 +3,17 @@
 import sys
 from typing import Final
 
-import structlog
+# structlog draws tracebacks with rich when it can import it. No daemon draws, and rich was half of a daemon's start:
+# None makes the import fail.
+_drawing = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment]
+try:
+    import structlog
+finally:
+    if _drawing is None:
+        del sys.modules["rich"]
+    else:
+        sys.modules["rich"] = _drawing
 
 Logger = structlog.typing.FilteringBoundLogger
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
