@@ -18,9 +18,9 @@ from memoryd.index.hits import Document, Frequencies, Row
 from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
 from proto.labels import DataClass, Label
 
-_BUDGET_ROWS: Final = 3_500
+_BUDGET_ROWS: Final = 2_500
 _COMMON_TERMS: Final = 4
-_NEWEST_ROWS: Final = 1_000
+_NEWEST_ROWS: Final = 500
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
