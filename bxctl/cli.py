@@ -19,7 +19,7 @@ def main() -> int:
     from proto.faults import Fault
 
     try:
-        return _dispatch(argv)
+        return _with_what_it_needs(argv)
     except Fault as fault:
         from bxctl import render
 
@@ -31,6 +31,26 @@ def main() -> int:
         # Whoever read our output has enough of it; nothing may be flushed into the closed pipe at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
+
+
+def _with_what_it_needs(argv: list[str]) -> int:
+    """Run the command; where a box is not up, again, with the daemon that it could not ask."""
+    from bxctl.places import Unreachable
+
+    try:
+        return _dispatch(argv)
+    except Unreachable as fault:
+        if not fault.box.made:
+            raise
+        from bxctl.supervise.brief import Brief
+
+        with Brief() as brief:
+            while brief.start(fault.box, fault.row):
+                try:
+                    return _dispatch(argv)
+                except Unreachable as another:
+                    fault = another
+            raise fault from None
 
 
 def _dispatch(argv: list[str]) -> int:

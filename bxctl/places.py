@@ -30,28 +30,17 @@ class Box(NamedTuple):
         return named or socket(row).at(self.home)
 
     def ask(self, row: str, request: msgspec.Struct, *replies: type[msgspec.Struct], timeout_s: float = 30.0) -> Any:
-        """The reply of the daemon behind an owner socket; of a box that is not up, one that is started for it.
+        """The reply of the daemon behind an owner socket.
 
         Raises:
-            Fault: what it answered as an error; `peer-unreachable`, with the command that helps.
+            Unreachable: it does not answer.
+            Fault: what it answered as an error.
 
         """
         try:
             return ask(self.socket(row), request, *replies, timeout_s=timeout_s)
         except Fault as fault:
-            if fault.code != "peer-unreachable":
-                raise
-            if self.made:
-                from bxctl.supervise import brief
-
-                if brief.may_run(self, row):
-                    return brief.answer(self, row, request, *replies, timeout_s=timeout_s)
-            raise self.unreachable(row, fault) from None
-
-    def unreachable(self, row: str, fault: Fault) -> Fault:
-        """The fault that says which daemon does not answer, and what to do."""
-        server = socket(row).server
-        return Fault(fault.code, f"{server} does not answer at {self.socket(row)}; start the box with: bxctl up")
+            raise Unreachable(self, row) if fault.code == Unreachable.CODE else fault from None
 
     def answers(self, row: str, timeout_s: float = 2.0) -> bool:
         """Whether the daemon behind an owner socket answers a ping."""
@@ -70,6 +59,18 @@ class Box(NamedTuple):
     def made(self) -> bool:
         """Whether `bxctl init` has been here."""
         return (self.home / "config").is_dir() and (self.home / "grants.toml").is_file()
+
+
+class Unreachable(Fault):
+    """A daemon of a box does not answer; the sentence says what to do."""
+
+    CODE: Final = "peer-unreachable"
+
+    def __init__(self, box: Box, row: str) -> None:
+        server = socket(row).server
+        super().__init__(self.CODE, f"{server} does not answer at {box.socket(row)}; start the box with: bxctl up")
+        self.box = box
+        self.row = row
 
 
 def find(home: str | None, memory_socket: Path | None = None, admin_socket: Path | None = None) -> Box:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from bxctl.chat.view import EVENTS, Event, View
-from bxctl.places import Box
+from bxctl.places import Box, Unreachable
 from proto.faults import Fault
 from proto.messages import loop
 from proto.messages.broker import ApprovalAnswer
@@ -108,10 +108,10 @@ class Turn:
             await call(self._path, loop.ChatStop(session=session), Ok, timeout_s=_ASK_SECONDS)
 
     def _told(self, fault: Fault) -> Fault:
-        if fault.code != "peer-unreachable":
+        if fault.code != Unreachable.CODE:
             return fault
         if self.session is None:
-            return self._box.unreachable(_ROW, fault)
+            return Unreachable(self._box, _ROW)
         return Fault(
             fault.code, f"loopd hung up; it ends the turn when it is back: bxctl chat --session {self.session}"
         )

@@ -1,4 +1,4 @@
-"""One question to a box that is not up: the daemon that can answer it runs for as long as that takes.
+"""A question to a box that is not up: the daemon that can answer it runs for as long as the command takes.
 
 So `bxctl memory log` and `undo` work after `bxctl run "…"` has ended everything. loopd is left out: at its start it
 goes on with unfinished turns, for which it needs the others.
@@ -9,11 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final, Self
 
 from bxctl.places import OWNER_ROWS, Box
 from bxctl.supervise import log, tie
@@ -21,7 +19,6 @@ from bxctl.supervise.lock import is_held, only_one
 from bxctl.supervise.plan import Program, environment, plan
 from proto.faults import Fault
 from proto.home import SYSTEM_HOME
-from proto.role.ask import ask
 from proto.sockets import socket
 
 READY_SECONDS: Final = 30.0
@@ -30,27 +27,39 @@ _POLL_SECONDS: Final = 0.02
 _ALONE: Final = frozenset({"memoryd", "brokerd", "egressd"})
 
 
-def may_run(box: Box, row: str) -> bool:
-    """Whether a daemon of a box that is made may be started for a question: it can run alone, and no part is up."""
-    return (
-        socket(row).server in _ALONE
-        and box.home != SYSTEM_HOME
-        and not is_held(box.own)
-        and not any(box.answers(other) for other in OWNER_ROWS)
-    )
+class Brief:
+    """The daemons that run until the block ends, for the command that is run in it."""
 
+    def __init__(self) -> None:
+        self._ends = ExitStack()
+        self._rows: set[str] = set()
 
-def answer(box: Box, row: str, request: msgspec.Struct, *replies: type[msgspec.Struct], timeout_s: float) -> Any:
-    """The reply of a daemon that runs for this question alone.
+    def __enter__(self) -> Self:
+        return self
 
-    Raises:
-        Fault: `start-failed`, with its own words; what it answers as an error.
+    def __exit__(self, *error: object) -> None:
+        self._ends.close()
 
-    """
-    name = socket(row).server
-    (program,) = [one for one in plan(box.home, environment(os.environ)).programs if one.name == name]
-    with only_one(box.home, box.own), _running(program, box, row):
-        return ask(box.socket(row), request, *replies, timeout_s=timeout_s)
+    def start(self, box: Box, row: str) -> bool:
+        """Start the daemon behind an owner socket and wait until it answers; False when it may not be.
+
+        It may when it can run alone, the box is made and the user's own, and no part of it is up but by this.
+
+        Raises:
+            Fault: `start-failed`, with the daemon's own words.
+
+        """
+        name = socket(row).server
+        if name not in _ALONE or row in self._rows or not box.made or box.home == SYSTEM_HOME:
+            return False
+        if not self._rows:
+            if is_held(box.own) or any(box.answers(other) for other in OWNER_ROWS):
+                return False
+            self._ends.enter_context(only_one(box.home, box.own))
+        self._rows.add(row)
+        (program,) = [one for one in plan(box.home, environment(os.environ)).programs if one.name == name]
+        self._ends.enter_context(_running(program, box, row))
+        return True
 
 
 @contextmanager
