@@ -7,6 +7,18 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
+
+# No test is about time: a busy machine is no failure. A test that writes under `tmp_path` cleans up in each example.
+settings.register_profile(
+    "box", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("box")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: not item.get_closest_marker("kill"))
 
 
 @pytest.fixture

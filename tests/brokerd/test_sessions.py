@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerd.sessions import Sessions
@@ -128,7 +128,7 @@ async def test_closing_waits_for_the_call_that_runs(home: Path) -> None:
         assert found == [TOP]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(first=labels, raised=st.lists(labels, max_size=6))
 def test_a_label_is_the_join_of_all_that_was_joined_and_each_step_is_on_disk(
     tmp_path: Path, first: Label, raised: list[Label]

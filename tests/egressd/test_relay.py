@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proto.labels import DataClass
@@ -373,7 +373,7 @@ def test_a_unix_socket_below_the_home_is_a_destination(home: Path, box: Box, des
         assert http.post(home).body == USAGE
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(body=st.binary(max_size=3000), cuts=st.lists(st.integers(0, 3000), max_size=10))
 def test_any_body_in_any_pieces_comes_back_as_it_was_sent(
     home: Path, box: Box, destination: Destination, body: bytes, cuts: list[int]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopd.session import summary
@@ -111,7 +111,7 @@ def test_what_is_no_session_is_not_listed(tmp_path: Path, store: Store) -> None:
     assert store.ids() == [SESSION]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(logs())
 def test_the_end_of_a_log_says_whether_it_is_finished(tmp_path: Path, records: list[Record]) -> None:
     store = Store(tmp_path / "sessions")
@@ -122,7 +122,7 @@ def test_the_end_of_a_log_says_whether_it_is_finished(tmp_path: Path, records: l
     assert store.is_finished(SESSION) is store.load(SESSION).position.answered
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(logs(turns=2), st.data())
 def test_whatever_stands_in_a_log_is_records_or_damage(
     tmp_path: Path, records: list[Record], data: st.DataObject
