@@ -54,13 +54,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A row as ranking sees it. `terms` are those of its author and text, in their order."""
+    """A row as ranking sees it. `terms` are those of its author and text in their order, a space around each."""
 
     rowid: int
     time: str
     author: str | None
     text: str
-    terms: list[str]
+    terms: str
 
 
 class Frequencies(msgspec.Struct, frozen=True):

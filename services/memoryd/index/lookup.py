@@ -165,4 +165,4 @@ def _merged(records: list[int], reach: int) -> list[tuple[int, int]]:
 
 
 def _document(rowid: int, time: str, author: str | None, text: str, terms: str) -> Document:
-    return Document(rowid, time, author, text, terms.split(" "))
+    return Document(rowid, time, author, text, f" {terms} ")

@@ -99,12 +99,12 @@ def question(query: str, terms: Sequence[str], frequencies: Frequencies) -> Ques
 
 def evidence(asked: Question, document: Document) -> Evidence:
     """Weigh a text by itself."""
-    terms = document.terms
-    length = _K1 * (1 - _B + _B * len(terms) / asked.mean_terms)
+    length = _K1 * (1 - _B + _B * _length(document) / asked.mean_terms)
     shared = {}
-    for term in asked.weights.keys() & set(terms):
-        count = terms.count(term)
-        shared[term] = asked.weights[term] * count * (_K1 + 1) / (count + length)
+    # Looking for a few terms in a text costs less than taking it apart, and most texts around hold none.
+    for term, weight in asked.weights.items():
+        if count := document.terms.count(f" {term} "):
+            shared[term] = weight * count * (_K1 + 1) / (count + length)
     return Evidence(terms=shared, asks=_ENDS_ASKING.search(document.text, max(0, len(document.text) - 8)) is not None)
 
 
@@ -114,7 +114,7 @@ def score(asked: Question, document: Document, at: int, turns: Sequence[Evidence
     after_question = at > 0 and turns[at - 1].asks
     if not mine and not after_question:
         return 0.0
-    total = sum(mine.values()) + _TOGETHER * _together(asked, mine, document.terms)
+    total = sum(mine.values()) + _TOGETHER * _together(asked, mine, document)
     for term, near in _around(at, turns).items():
         total += near * _SAID_AGAIN if term in mine else near
     return total * _manner(asked, document, turns[at])
@@ -149,7 +149,7 @@ def _manner(asked: Question, document: Document, own: Evidence) -> float:
         factor += _SPEAKER
     if own.asks:
         factor *= 1 - _ASKING * _asking_share(text)
-    return factor * len(document.terms) / (len(document.terms) + _SHORT_TERMS)
+    return factor * _length(document) / (_length(document) + _SHORT_TERMS)
 
 
 def _asking_share(text: str) -> float:
@@ -165,15 +165,21 @@ def _speaker_terms(document: Document) -> list[str]:
     return fold(prefix[1]) if prefix else []
 
 
-def _together(asked: Question, mine: dict[str, float], terms: Sequence[str]) -> float:
+def _length(document: Document) -> int:
+    return document.terms.count(" ") - 1
+
+
+def _together(asked: Question, mine: dict[str, float], document: Document) -> float:
     """The weight of terms that follow each other in the question and are near each other in the text as well."""
+    pairs = [(first, second) for first, second in pairwise(asked.weights) if first in mine and second in mine]
+    if not pairs:
+        return 0.0
+    places: dict[str, list[int]] = {}
+    for at, term in enumerate(document.terms.split()):
+        if term in mine:
+            places.setdefault(term, []).append(at)
     total = 0.0
-    for first, second in pairwise(asked.weights):
-        if first in mine and second in mine:
-            gap = min(abs(b - a) for a in _places(terms, first) for b in _places(terms, second))
-            total += min(asked.weights[first], asked.weights[second]) / max(1, gap)
+    for first, second in pairs:
+        gap = min(abs(b - a) for a in places[first][:_PLACES] for b in places[second][:_PLACES])
+        total += min(asked.weights[first], asked.weights[second]) / max(1, gap)
     return total
-
-
-def _places(terms: Sequence[str], wanted: str) -> list[int]:
-    return [at for at, term in enumerate(terms) if term == wanted][:_PLACES]

@@ -78,7 +78,7 @@ def asked(query: str = "when did the launch move to thursday") -> Question:
 
 
 def document(text: str, author: str | None = None, time: str = "2026-09-20T14:02:00Z") -> Document:
-    return Document(1, time, author, text, fold(f"{author} {text}" if author else text))
+    return Document(1, time, author, text, f" {' '.join(fold(f'{author} {text}' if author else text))} ")
 
 
 def points(*turns: Document, at: int = 0, query: str = "the launch move thursday") -> float:
