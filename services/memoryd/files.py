@@ -63,6 +63,32 @@ def wait_for_writers(handle: int) -> bool:
     return True
 
 
+def is_quiet(path: Path) -> bool:
+    """Whether no program has the file open for writing, after waiting for one that has.
+
+    Raises:
+        OSError: it cannot be opened.
+
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return wait_for_writers(handle)
+    finally:
+        os.close(handle)
+
+
+def require_quiet(path: Path) -> None:
+    """Refuse to go on while a program has the file open for writing: what it is about to write would be lost.
+
+    Raises:
+        Unreadable: one has, though it was waited for.
+        OSError: the file cannot be opened.
+
+    """
+    if not is_quiet(path):
+        raise Unreadable("another program has it open for writing")
+
+
 def exchange(one: Path, other: Path) -> None:
     """Let two files of one folder change places, at once (renameat2(2), `RENAME_EXCHANGE`).
 

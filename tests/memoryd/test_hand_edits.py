@@ -1,6 +1,8 @@
 """What a hand changes is found, is the owner's, and is never overwritten."""
 
 import os
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,54 @@ def test_a_link_that_is_put_in_place_in_the_moment_before_the_swap_stays(
     assert _hidden(box) == []
 
 
+@pytest.mark.parametrize("name", ["memory.md", "notes.md"])
+def test_a_program_that_keeps_a_file_open_loses_nothing(box: Box, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    box.call(add("a"))
+    box.call(note("n"))
+    monkeypatch.setattr(files, "_PATIENCE_S", 0.01)
+    mine = box.text(name).replace("a", "mine").replace("\nn", "\nmine")
+    with box.path(name).open("r+") as editor:
+        with pytest.raises(Fault, match=f"the change of {name} could not be written: another program has it open"):
+            box.call(add("b") if name == "memory.md" else note("m"))
+        assert len(box.lines()) == 2
+        # What is there can still be served.
+        assert "\na\n" in show.block(box.holdings)
+        editor.write(mine)
+    box.call(add("c"))
+    assert [line["by"] for line in box.lines()] == ["agent", "agent", "owner", "agent"]
+    assert "mine" in box.text(name)
+
+
+def test_an_editor_that_opened_the_file_before_the_swap_and_writes_after_it_is_seen(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.call(add("a"))
+    exchange, due, saving = files.exchange, [True], threading.Event()
+    opened = threading.Event()
+
+    def save() -> None:
+        with box.path("memory.md").open("r+") as editor:
+            opened.set()
+            saving.wait()
+            time.sleep(0.02)
+            editor.write("mine")
+
+    thread = threading.Thread(target=save)
+
+    def late(one: Path, other: Path) -> None:
+        if due:
+            due.pop()
+            thread.start()
+            opened.wait()
+        exchange(one, other)
+        saving.set()
+
+    monkeypatch.setattr(files, "exchange", late)
+    box.call(add("b"))
+    thread.join()
+    assert _authors(box)[1:] == [("owner", "edit", ["mine"]), ("agent", "add", ["mine", "b"])]
+
+
 def test_a_replaced_notes_file_gets_the_note_anew(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.call(note("one"))
     mine = box.text("notes.md").replace("one", "eins")
@@ -349,7 +399,7 @@ def test_a_disk_that_refuses_costs_no_more_than_the_write(box: Box, monkeypatch:
         full(box.path("."))
 
     monkeypatch.setattr(files, "exchange", refusing)
-    with pytest.raises(Fault, match="the change could not be written"):
+    with pytest.raises(Fault, match=r"the change of memory\.md could not be written"):
         box.call(add("c"))
     monkeypatch.undo()
     box.call(add("d"))

@@ -61,6 +61,7 @@ class Intents:
         """What is there, or None."""
         told, _, data = self._path.read_bytes().partition(b" ")
         if told != digest(data).encode():
+            self.clear()
             return None
         return self._decoder.decode(data)
 

@@ -105,7 +105,14 @@ class Notebook:
         )
 
     def append(self, change: NotesChange) -> bool:
-        """Append, on disk when it returns; whether the file was not replaced meanwhile."""
+        """Append, on disk when it returns; whether the file was not replaced meanwhile.
+
+        Raises:
+            OSError: the disk refuses.
+            Unreadable: another program has it open for writing.
+
+        """
+        files.require_quiet(self._path)
         return files.append(self._path, change.appended.encode())
 
     def remember(self, change: NotesChange) -> None:

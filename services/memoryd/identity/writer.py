@@ -162,8 +162,9 @@ class Writer:
         if intent.file is None or temporary is None:
             return True
         path = self._shelf.path(intent.file.name)
+        files.require_quiet(path)
         files.exchange(temporary, path)
-        if _hash(temporary) != intent.file.before:
+        if _hash(temporary) != intent.file.before or not files.is_quiet(temporary):
             files.exchange(temporary, path)
             return False
         durable.sync_folder(path.parent)
@@ -262,7 +263,7 @@ class Writer:
             logger().error("settle-failed", id=edit.id, error=str(another))
         if self._shelf.journal.find(edit.id):
             return edit
-        raise Fault("memory-unavailable", f"the change could not be written: {error}")
+        raise Fault("memory-unavailable", f"the change of {edit.went_to} could not be written: {error}")
 
 
 def _hash(path: Path) -> str | None:
