@@ -47,8 +47,3 @@ def new_chat_id(stamp: str) -> str:
 def new_approval_id() -> str:
     """A new approval id, which cannot be guessed."""
     return f"ap-{secrets.token_hex(8)}"
-
-
-def new_call_id() -> str:
-    """A new id of a tool call, for a model that gave none that can be used."""
-    return f"call_{secrets.token_hex(8)}"

@@ -44,4 +44,3 @@ def test_edit_ids_grow_past_four_digits() -> None:
 def test_new_ids_have_the_form_that_is_decoded() -> None:
     assert ids.is_session_id(ids.new_chat_id("20260924"))
     assert msgspec.convert(ids.new_approval_id(), ids.ApprovalId)
-    assert msgspec.convert(ids.new_call_id(), ids.CallId)
