@@ -22,6 +22,11 @@ _PIPE_CHARS: Final = 10_000
 _COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
+def is_conversation() -> bool:
+    """Whether a person can be asked here, and sees what is printed."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def coloured(stream: Any = None) -> bool:
     """Whether a stream (standard output, if none is named) takes colours: a terminal, unless `$NO_COLOR` is set."""
     return (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

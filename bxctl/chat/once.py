@@ -16,11 +16,11 @@ def ask(box: Box, question: str, session: str | None = None, *, json: bool = Fal
 
 async def asked(box: Box, question: str, session: str | None = None, json: bool = False) -> int:
     """As `ask`, in an event loop that runs."""
-    from bxctl.chat.prompt import Prompt, is_terminal
-
-    if json or not is_terminal():
+    if json or not render.is_conversation():
         view: View = JsonView() if json else PlainView(notes=sys.stderr.isatty())
         return await _answer(Turn(box, session, view), question, tell_failure=not json)
+    from bxctl.chat.prompt import Prompt
+
     prompt = Prompt(box)
     screen = prompt.screen()
     screen.begin()

@@ -1,6 +1,7 @@
 """The line that the owner types on: history, several lines by Alt-Enter, the session and its label below."""
 
 import os
+import shutil
 import sys
 import termios
 from collections.abc import Callable, Iterator
@@ -17,11 +18,6 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from bxctl.chat.screen import Screen
 from bxctl.places import Box
 from proto.role import durable
-
-
-def is_terminal() -> bool:
-    """Whether a person can be asked here."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Prompt:
@@ -70,11 +66,9 @@ class Prompt:
         tokens = " · ".join(
             f"{count:,} tokens {way}" for count, way in zip(screen.used, ("in", "out"), strict=True) if count
         )
-        return [
-            ("", f" {opened.session} · "),
-            ("bold", str(screen.label)),
-            ("", f" · {opened.destination}/{opened.model}{f' · {tokens}' if tokens else ''}"),
-        ]
+        session, label, model = f" {opened.session} · ", str(screen.label), f" · {opened.destination}/{opened.model}"
+        fits = len(session + label + model + tokens) + 3 <= shutil.get_terminal_size().columns
+        return [("", session), ("bold", label), ("", f"{model} · {tokens}" if tokens and fits else model)]
 
     @contextmanager
     def silence(self) -> Iterator[None]:

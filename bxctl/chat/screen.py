@@ -4,12 +4,14 @@ Below the last line a spinner says what is waited for; it is drawn over by whate
 """
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from bxctl.chat.view import ARGUMENT_CHARS, RESULT_CHARS, Event, approval_text, failure_text
 from bxctl.chat.words import Words
+from bxctl.chat.wrap import Wrap
 from bxctl.render import coloured, flat, paint
 from proto.labels import DataClass, Label
 from proto.messages import loop
@@ -28,6 +30,7 @@ class Screen:
         self._withdraw = withdraw
         self._colours = coloured()
         self._words = Words()
+        self._wrap = _wrap()
         self._streamed = ""
         self._in_line = False
         self._spinner: asyncio.Task[None] | None = None
@@ -38,7 +41,7 @@ class Screen:
 
     def begin(self) -> None:
         """A turn begins."""
-        self._words, self._streamed = Words(), ""
+        self._words, self._wrap, self._streamed = Words(), _wrap(), ""
         self._wait_for("thinking")
 
     def end(self) -> None:
@@ -112,7 +115,7 @@ class Screen:
         if not untrusted_text:
             return
         self._streamed += untrusted_text
-        sys.stdout.write(self._words.safe(untrusted_text))
+        sys.stdout.write(self._wrap.put(self._words.safe(untrusted_text)))
         sys.stdout.flush()
         self._in_line = not untrusted_text.endswith("\n")
 
@@ -122,7 +125,8 @@ class Screen:
             self._wait_for(f"running {flat(event.tool, 40)}")
             return
         mark, colour = ("✓", "green") if event.state == "ok" else ("✗", "yellow")
-        self._line(f"{mark} {flat(event.tool)}: {flat(event.text, RESULT_CHARS)}", colour)
+        first, *more = flat(event.text, RESULT_CHARS).split("\\n", 1)
+        self._line(f"{mark} {flat(event.tool)}: {first}{' …' if more else ''}", colour)
         # What comes next is said after this result.
         self._streamed = ""
         self._wait_for("thinking")
@@ -141,6 +145,7 @@ class Screen:
         if self._in_line:
             print(flush=True)
             self._in_line = False
+            self._wrap = _wrap()
 
     def _wait_for(self, what: str) -> None:
         if self._in_line or not sys.stdout.isatty():
@@ -161,3 +166,7 @@ class Screen:
                 sys.stdout.write(f"{_CLEAR_LINE}{paint(f'{frame} {what} …', 'dim', on=self._colours)}")
                 sys.stdout.flush()
                 await asyncio.sleep(_FRAME_SECONDS)
+
+
+def _wrap() -> Wrap:
+    return Wrap(shutil.get_terminal_size().columns)

@@ -33,9 +33,7 @@ def talk(box: Box, session: str | None = None, *, json: bool = False) -> int:
 
 async def talking(box: Box, session: str | None = None, json: bool = False) -> int:
     """As `talk`, in an event loop that runs."""
-    from bxctl.chat.prompt import is_terminal
-
-    if json or not is_terminal():
+    if json or not render.is_conversation():
         return await _piped(box, session, JsonView() if json else PlainView(notes=sys.stderr.isatty()), tell=not json)
     return await Conversation(box, session).hold()
 

@@ -24,7 +24,7 @@ def run(box: Box, question: str | None) -> int:
     """Chat, or answer one question; the exit code."""
     if not box.made:
         done = make(box, login_name(), "dom-me")
-        if question is None:
+        if _is_watched(question):
             tell(box, done)
     if _up_already(box):
         return once.ask(box, question) if question is not None else talk.talk(box)
@@ -32,18 +32,24 @@ def run(box: Box, question: str | None) -> int:
 
 
 async def _run(box: Box, question: str | None) -> int:
-    code = exits.INTERRUPTED
     async with eventloop.until(signal.SIGTERM, signal.SIGHUP):
-        if question is None:
+        if _is_watched(question):
             print("starting the box …", flush=True)
         async with started(box, to_terminal=False) as (_, made):
             if question is not None:
-                code = await once.asked(box, question)
-            else:
+                return await once.asked(box, question)
+            if _is_watched(question):
                 introduce(box, made)
-                code = await talk.talking(box)
+            code = await talk.talking(box)
+            if _is_watched(question):
                 print("stopping the box …", flush=True)
-    return code
+            return code
+    return exits.INTERRUPTED
+
+
+def _is_watched(question: str | None) -> bool:
+    """Whether a person follows a conversation; what is piped, or one answer, is printed alone."""
+    return question is None and render.is_conversation()
 
 
 def introduce(box: Box, made: Plan) -> None:
