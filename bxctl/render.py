@@ -4,9 +4,7 @@ Every text is escaped here (`proto.escape`), so that no text of a model, a page 
 begin a line of its own. JSON is pure ASCII for the same reason.
 """
 
-import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
@@ -76,6 +74,8 @@ def problem(untrusted_text: str) -> None:
 
 def as_json(value: Any) -> None:
     """Print a message, or what is made of built-in types, as JSON."""
+    import json
+
     print(json.dumps(msgspec.to_builtins(value), indent=2))
 
 
@@ -89,6 +89,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str | None]], *, empty
     if not shown:
         print(empty)
         return
+    import shutil
+
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_CHARS
     longest = [max(map(len, column)) for column in zip(headers, *shown, strict=True)]
     if sum(length + _GAP if length <= _WHOLE_CHARS else _FOLDED_CHARS for length in longest) > width:
