@@ -76,15 +76,19 @@ def harden() -> None:
 
 
 async def _life(run: Run, arguments: Arguments) -> None:
+    failed: Fault | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
         try:
             await run(arguments, _say_ready)
         except* Fault as group:
-            raise _first(group) from None
+            failed = _first(group)
         finally:
             ready.notify("STOPPING=1")
             tasks.cancel_scope.cancel()
+    if failed is not None:
+        # Raised out here: a task group would wrap it.
+        raise failed
 
 
 def _first(group: BaseExceptionGroup[Fault]) -> Fault:
@@ -98,8 +102,11 @@ def _first(group: BaseExceptionGroup[Fault]) -> Fault:
 async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            scope.cancel()
-            return
+            break
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A second one must not end what the first began to finish.
+        signal.signal(number, signal.SIG_IGN)
+    scope.cancel()
 
 
 def _say_ready() -> None:

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -431,12 +432,12 @@ def indexed(home: Path) -> list[tuple[Any, ...]]:
     return sorted(rows, key=repr)
 
 
-def main() -> int:
+def main(arguments_given: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(arguments_given)
     outcome = run(arguments.kills, arguments.seed)
     print(
         f"memoryd: {outcome.kills} kills in {outcome.seconds} s; {outcome.acknowledged} acknowledged writes, none lost;"

@@ -94,7 +94,9 @@ def test_a_location_is_joined(location: str, joined: str) -> None:
     assert str(join_url(parse_url("https://example.org:8443/a/page"), location)) == joined
 
 
-@pytest.mark.parametrize("location", ["javascript:alert(1)", "file:///etc/passwd", "https://u@example.org/", "http://[", "//a\u2100b/"])
+@pytest.mark.parametrize(
+    "location", ["javascript:alert(1)", "file:///etc/passwd", "https://u@example.org/", "http://[", "//a\u2100b/"]
+)
 def test_a_location_that_cannot_be_asked_for_is_refused(location: str) -> None:
     with pytest.raises(ValueError, match="URL") as caught:
         join_url(parse_url("https://example.org/"), location)
