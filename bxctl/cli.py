@@ -3,6 +3,7 @@
 A fault becomes a sentence on standard error and an exit code here and nowhere else.
 """
 
+import gc
 import os
 import sys
 
@@ -15,6 +16,16 @@ def main() -> int:
 
         sys.stdout.write(contents.page())
         return 0
+    # Nothing that a quick command imports is garbage: a tenth of its time.
+    gc.disable()
+    try:
+        return _told(argv)
+    finally:
+        gc.enable()
+
+
+def _told(argv: list[str]) -> int:
+    """Run the command line; a fault as its sentence and its exit code."""
     from bxctl import exits
     from proto.faults import Fault
 
@@ -61,6 +72,7 @@ def _dispatch(argv: list[str]) -> int:
         if code is not None:
             sys.stdout.flush()
             return code
+    gc.enable()
     from bxctl import app
 
     return app.run(argv)
