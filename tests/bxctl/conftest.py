@@ -1,5 +1,6 @@
 """Calling bxctl as a person does, in the process of the test."""
 
+import gc
 import json
 import sys
 from collections.abc import Callable
@@ -39,6 +40,7 @@ def bxctl(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["bxctl", *words])
         code = cli.main()
+        gc.unfreeze()  # this process goes on
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
