@@ -16,7 +16,7 @@ def main() -> int:
 
         sys.stdout.write(contents.page())
         return 0
-    # Nothing that a quick command imports is garbage, and nothing need be looked through at its end: a fifth of its time.
+    # Nothing that a quick command imports is garbage, and nothing need be looked through at its end.
     gc.disable()
     try:
         return _told(argv)

@@ -15,7 +15,7 @@ from proto.escape import escape, escape_lines
 
 _COLOURS: Final = {"memoryd": "cyan", "brokerd": "yellow", "egressd": "blue", "loopd": "green"}
 _LEVELS: Final = {"warning": "yellow", "error": "red", "critical": "red"}
-_KNOWN: Final = frozenset({"time", "level", "event", "daemon", "exception"})
+_KNOWN: Final = frozenset({"time", "level", "event", "daemon", "exception", "message", "runbook"})
 _LONGEST_FILE_BYTES: Final = 8 << 20
 _NAME_COLUMNS: Final = 14
 
@@ -35,7 +35,8 @@ def read(line: bytes) -> Entry:
         fields = msgspec.json.decode(line, type=dict[str, Any])
     except msgspec.DecodeError:
         return Entry(_clock(None), escape(line.decode(errors="replace")))
-    said = [escape(str(fields.get("event", "")))]
+    event = str(fields.get("event", ""))
+    said = [escape(f"{event}: {fields['message']}" if "message" in fields else event)]
     said += [f"{escape(name)}={_value(value)}" for name, value in fields.items() if name not in _KNOWN]
     trace = str(fields.get("exception", "")).splitlines()
     level = str(fields.get("level", "info"))

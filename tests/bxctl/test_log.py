@@ -31,6 +31,11 @@ def test_a_line_of_json_becomes_words() -> None:
     assert read(json.dumps(line).encode()) == Entry("21:02:03", 'left-out rule=4 why="a b" x=y', "warning")
 
 
+def test_a_fault_is_its_sentence() -> None:
+    line = {"event": "start-failed", "code": "x", "message": "a: b (runbook: y)", "runbook": "y", "time": TIME}
+    assert read(json.dumps(line).encode()).text == "start-failed: a: b (runbook: y) code=x"
+
+
 def test_a_traceback_stands_below_its_line() -> None:
     line = {"time": TIME, "event": "request-failed", "level": "error", "exception": "Traceback\n  x\nE: \x1b[2J"}
     assert read(json.dumps(line).encode()).below == ("Traceback", "  x", "E: \\u{1b}[2J")
