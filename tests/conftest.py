@@ -1,9 +1,12 @@
 """Fixtures that every test may use."""
 
+import asyncio
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -29,10 +32,29 @@ def home() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop in which bytes may arrive in the very step in which nobody waits for them any more.
+
+    anyio's Unix sockets wait for `Future.set_result` to be called when there is something to read. When the wait is
+    cancelled in the same step, the future is done already, and the error of setting it twice would fail a test.
+    """
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        super().add_reader(fd, _unless_done, callback, *args)
+
+    def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        super().add_writer(fd, _unless_done, callback, *args)
+
+
+def _unless_done(callback: Callable[..., Any], *args: Any) -> None:
+    with contextlib.suppress(asyncio.InvalidStateError):
+        callback(*args)
+
+
 @pytest.fixture
-def anyio_backend() -> str:
+def anyio_backend() -> tuple[str, dict[str, Any]]:
     """The event loop that the daemons run on."""
-    return "asyncio"
+    return "asyncio", {"loop_factory": Loop}
 
 
 @pytest.fixture(autouse=True)
