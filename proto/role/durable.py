@@ -36,6 +36,9 @@ def write_temporary(path: Path, data: bytes) -> Path:
     try:
         write_whole(handle, data)
         os.fsync(handle)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     finally:
         os.close(handle)
     return temporary

@@ -48,16 +48,18 @@ class JsonLines:
         return Torn(self.path, size - whole)
 
     def append(self, *lines: Mapping[str, Any]) -> None:
-        """Append lines, and fsync; the folder too when the file is new.
+        """Append lines, and fsync; the folder before that when the file is new, so that a line is there or is not.
 
         Raises:
-            OSError: nothing of it can be relied on; what was half written is cut off again.
+            OSError: nothing was appended; what was half written is cut off again.
 
         """
         data = b"".join(compact(dict(line)).encode() + b"\n" for line in lines)
         new = not self.path.exists()
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            if new:
+                durable.sync_folder(self.path.parent)
             before = os.fstat(handle).st_size
             try:
                 durable.write_whole(handle, data)
@@ -67,8 +69,6 @@ class JsonLines:
                 raise
         finally:
             os.close(handle)
-        if new:
-            durable.sync_folder(self.path.parent)
 
     def read(self) -> Iterator[dict[str, Any] | None]:
         """The complete lines in order; None for one that is not a JSON object."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import anyio
 import anyio.abc
+from anyio.abc import TaskStatus
 
 from proto.faults import Fault
 from proto.home import default_home
@@ -78,7 +79,7 @@ def harden() -> None:
 async def _life(run: Run, arguments: Arguments) -> None:
     failed: Fault | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+        await tasks.start(_cancel_on_signal, tasks.cancel_scope)
         try:
             await run(arguments, _say_ready)
         except* Fault as group:
@@ -99,8 +100,9 @@ def _first(group: BaseExceptionGroup[Fault]) -> Fault:
     return error
 
 
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
+async def _cancel_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
         async for _ in signals:
             break
     for number in (signal.SIGTERM, signal.SIGINT):

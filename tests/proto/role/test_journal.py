@@ -110,6 +110,21 @@ def test_a_break_is_marked_once_and_stays_visible(home: Path) -> None:
     assert json.loads(path.read_text().splitlines()[1])["chain_break"] is True
 
 
+def test_a_folder_that_cannot_be_synced_leaves_the_chain_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = _filled(home)
+
+    def _failing(path: Path) -> None:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("proto.role.durable.sync_folder", _failing)
+        with pytest.raises(OSError, match="Too many"):
+            journal.append("2026-03.jsonl", {"n": 8, "text": "lost"})
+    journal.append("2026-03.jsonl", {"n": 9, "text": "kept"})
+    assert _first_bad(home) == []
+    assert [line["n"] for line in journal.lines()] == [0, 1, 2, 3, 9]
+
+
 def test_an_append_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = JsonLines(home / "log.jsonl")
     log.append({"a": 1})

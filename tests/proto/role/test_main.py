@@ -68,6 +68,20 @@ def test_a_fault_at_start_is_one_sentence_and_1(home: Path) -> None:
         assert first.wait(10) == 0
 
 
+def test_sigterm_while_it_opens_its_stores_ends_it_with_0(home: Path) -> None:
+    opening = _DAEMON.replace(
+        "home = main.home_of(arguments, None)",
+        "home = main.home_of(arguments, None); print('opening', file=sys.stderr, flush=True);"
+        " await anyio.to_thread.run_sync(__import__('time').sleep, 1)",
+    )
+    command = [sys.executable, "-c", opening, "serve", "--home", str(home)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr is not None
+        assert daemon.stderr.readline() == "opening\n"
+        daemon.terminate()
+        assert daemon.wait(10) == 0
+
+
 @pytest.mark.parametrize("arguments", [[], ["serve", "--nonsense"]])
 def test_a_wrong_command_line_is_usage(home: Path, arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", _DAEMON, *arguments], capture_output=True, text=True, check=False)
