@@ -3,7 +3,9 @@
 An error names the file, the line and the key.
 """
 
+import os
 import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import Final, TypeVar
@@ -13,6 +15,8 @@ import msgspec
 from proto.faults import Fault
 
 T = TypeVar("T")
+
+_MOST_BYTES: Final = 1 << 20
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _AT: Final = re.compile(r" - at `(?P<path>[^`]*)`\Z")
@@ -31,10 +35,22 @@ def load(path: Path, shape: type[T]) -> T:
 
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        data = _read(path)
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise Fault("config-invalid", f"{path}: cannot be read: {error}") from None
+    if len(data) > _MOST_BYTES:
+        raise Fault("config-invalid", f"{path}: longer than {_MOST_BYTES} bytes")
     return parse(text, str(path), shape)
+
+
+def _read(path: Path) -> bytes:
+    """As much of a regular file as settings may be, and a byte more; nothing that would block is waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is not a regular file")
+        return file.read(_MOST_BYTES + 1)
 
 
 def parse(text: str, name: str, shape: type[T]) -> T:
@@ -48,6 +64,8 @@ def parse(text: str, name: str, shape: type[T]) -> T:
         return msgspec.convert(tomllib.loads(text), shape)
     except tomllib.TOMLDecodeError as error:
         raise Fault("config-invalid", f"{name}: not TOML: {error}") from None
+    except RecursionError:
+        raise Fault("config-invalid", f"{name}: nested too deep") from None
     except msgspec.ValidationError as error:
         keys, what = _place(str(error))
         line = line_of(text, keys)

@@ -1,10 +1,13 @@
 """Settings: an error names the file, the line and the key."""
 
+import os
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from proto.faults import Fault
-from proto.role.config import parse
+from proto.role.config import load, parse
 
 
 class _Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +43,28 @@ def test_nothing_set_is_all_defaults() -> None:
 )
 def test_what_is_wrong_is_named(text: str, message: str) -> None:
     assert _error(text) == message
+
+
+def test_what_is_nested_too_deep_is_an_error_of_the_file() -> None:
+    assert _error("a = " + "[" * 100_000) == "memoryd.toml: nested too deep"
+
+
+@pytest.mark.parametrize("form", ["folder", "fifo", "huge", "binary", "absent"])
+def test_what_is_no_file_of_settings_is_told_and_never_waited_for(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "memoryd.toml"
+    match form:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "huge":
+            path.write_bytes(b"#" * (2 << 20))
+        case "binary":
+            path.write_bytes(b"\xff\xfe")
+    with pytest.raises(Fault) as caught:
+        load(path, _Config)
+    assert caught.value.code == "config-invalid"
+    assert str(path) in caught.value.message
 
 
 def test_what_is_not_toml_says_where() -> None:
