@@ -3,6 +3,7 @@
 Each section is known here to the letter: an unknown key is an error, and an error closes what it decides.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -49,4 +50,4 @@ def load_rules(home: Path) -> Rules:
 
     """
     path = home / FILE
-    return load(path, Rules) if path.exists() else Rules()
+    return load(path, Rules) if os.path.lexists(path) else Rules()

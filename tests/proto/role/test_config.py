@@ -61,6 +61,8 @@ def test_what_is_no_file_of_settings_is_told_and_never_waited_for(tmp_path: Path
             path.write_bytes(b"#" * (2 << 20))
         case "binary":
             path.write_bytes(b"\xff\xfe")
+        case _:
+            pass
     with pytest.raises(Fault) as caught:
         load(path, _Config)
     assert caught.value.code == "config-invalid"
