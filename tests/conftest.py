@@ -62,3 +62,10 @@ def no_log_of_another_test() -> Iterator[None]:
     """A daemon's `main` writes its log to the standard error of the test that called it, which ends with that test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def no_coverage_of_the_killed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends by SIGKILL tells no coverage; starting it fifty times with coverage costs minutes."""
+    if request.node.get_closest_marker("kill"):
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
