@@ -11,7 +11,7 @@ UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 UNFINISHED_CODE = re.compile(r"\bNotImplementedError\b|(?i:\bplaceholder\b|\bstub(?:bed)?\b)")
 # One machine's own folders, and the addresses of registries: each machine is set up for its own.
 ONE_MACHINE = re.compile(r"(?<![\w.}/-])/work/|/root/\.|\bpypi\.org|pythonhosted\.org|npmjs\.org|deb\.debian\.org")
-SHORTEST_SENTENCE_WORDS = 6
+SHORTEST_SENTENCE_WORDS = 7
 
 
 def _found(pattern: re.Pattern[str], *folders: str) -> dict[str, list[str]]:
