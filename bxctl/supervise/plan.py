@@ -1,7 +1,7 @@
 """What `bxctl up` runs: each program's command and environment, and the sockets that say that it is ready. Pure data.
 
-The environment is the caller's without whatever looks like a key; egressd alone gets the variables that grants.toml
-names as credentials.
+The environment is the caller's without whatever looks like a key, and without what leads Python to other modules;
+egressd alone gets the variables that grants.toml names as credentials.
 """
 
 import re
@@ -17,8 +17,11 @@ from proto.sockets import served_by, socket
 
 DAEMONS: Final = ("memoryd", "brokerd", "egressd", "loopd")
 MODEL: Final = "boxmaker-model"
+SAFE: Final = ("PYTHONSAFEPATH", "1")
+"""What a daemon starts in Python itself does not look for modules where it was started either."""
 _NOT_FOR_THEM: Final = frozenset({providers.VARIABLE, "NOTIFY_SOCKET"})
 _OF_SYSTEMD: Final = frozenset({"CREDENTIALS_DIRECTORY"})
+_OF_PYTHON: Final = "PYTHON"
 _LOOKS_LIKE_A_KEY: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
@@ -70,29 +73,36 @@ def plan(home: Path, environ: Mapping[str, str]) -> Plan:
 
 
 def environment(environ: Mapping[str, str], credentials: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The environment for a program: without keys, but for those that are named."""
-    return {
+    """The environment for a program: without keys, but for those that are named; its Python is ours and nothing else."""
+    passed = {
         name: value
         for name, value in environ.items()
-        if name in credentials or not (name in _NOT_FOR_THEM or _LOOKS_LIKE_A_KEY.search(name))
+        if name in credentials
+        or not (name in _NOT_FOR_THEM or name.startswith(_OF_PYTHON) or _LOOKS_LIKE_A_KEY.search(name))
     }
+    return {**passed, **dict((SAFE,))}
+
+
+def module(name: str, *words: str) -> tuple[str, ...]:
+    """The command that runs a module of the box: never one that lies in the folder in which bxctl was called."""
+    return (sys.executable, "-P", "-m", name, *words)
 
 
 def _daemon(name: str, home: Path, config: Path | None, environ: Mapping[str, str], rules: Rules) -> Program:
     own = home / "config" / f"{name}.toml"
     config = config or (own if own.exists() else None)
-    command = [sys.executable, "-m", name, "serve", "--home", str(home)]
-    command += ["--config", str(config)] if config else []
+    named_config = ("--config", str(config)) if config else ()
+    command = module(name, "serve", "--home", str(home), *named_config)
     named = frozenset(one.credential for one in rules.destinations.values() if one.credential) | _OF_SYSTEMD
     probes = tuple(
         Probe(row.at(home), "frames") for row in served_by(name) if row.protocol == "frames" and row.client == "bxctl"
     )
-    return Program(name, tuple(command), environment(environ, named if name == "egressd" else frozenset()), probes)
+    return Program(name, command, environment(environ, named if name == "egressd" else frozenset()), probes)
 
 
 def _embedded_model(home: Path, environ: Mapping[str, str]) -> Program:
     path = socket("egress-model").at(home)
-    command = (sys.executable, "-m", "boxmaker_model", "serve", "--socket", str(path))
+    command = module("boxmaker_model", "serve", "--socket", str(path))
     return Program(MODEL, command, environment(environ), (Probe(path, "http"),))
 
 

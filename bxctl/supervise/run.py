@@ -1,9 +1,9 @@
 """`bxctl run`: everything with one command. A home if there is none, the box up behind the chat, all ended with it."""
 
+import os
 import shutil
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 
@@ -12,7 +12,7 @@ from bxctl.chat import once, talk
 from bxctl.commands.init import login_name, make, tell
 from bxctl.places import Box
 from bxctl.supervise.lock import is_held
-from bxctl.supervise.plan import MODEL, Plan
+from bxctl.supervise.plan import MODEL, Plan, environment, module
 from bxctl.supervise.up import started
 from proto.faults import Fault
 
@@ -64,8 +64,9 @@ def introduce(box: Box, made: Plan) -> None:
 
 def _described() -> str:
     """What the embedded model says that it is."""
-    command = (sys.executable, "-m", "boxmaker_model", "--describe")
-    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    command = module("boxmaker_model", "--describe")
+    environ = environment(os.environ)
+    said = subprocess.run(command, env=environ, cwd="/", capture_output=True, text=True, check=False, timeout=30)
     return said.stdout.strip() or "the embedded model"
 
 

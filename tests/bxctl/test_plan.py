@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bxctl import providers
 from bxctl.providers import PROVIDERS, Choice
-from bxctl.supervise.plan import Plan, environment, plan
+from bxctl.supervise.plan import SAFE, Plan, environment, plan
 from proto.faults import Fault
 from tests.bxctl.conftest import Bxctl
 
@@ -45,7 +45,16 @@ def test_four_daemons_and_the_embedded_model_run_without_a_provider(made: Path) 
     assert found.rendered is None
     for name in ("memoryd", "brokerd", "egressd", "loopd"):
         config = ("--config", str(made / "config" / f"{name}.toml"))
-        assert _program(found, name).command == (sys.executable, "-m", name, "serve", "--home", str(made), *config)
+        assert _program(found, name).command == (
+            sys.executable,
+            "-P",
+            "-m",
+            name,
+            "serve",
+            "--home",
+            str(made),
+            *config,
+        )
 
 
 def test_a_config_that_is_not_there_is_not_named(made: Path) -> None:
@@ -56,14 +65,27 @@ def test_a_config_that_is_not_there_is_not_named(made: Path) -> None:
 def test_keys_reach_egressd_alone_and_there_only_those_that_grants_toml_names(made: Path) -> None:
     for program in plan(made, {**PLAIN, **SECRETS, "NOTIFY_SOCKET": "/n"}).programs:
         named = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} if program.name == "egressd" else set()
-        assert set(program.environ) == {*PLAIN, *named}, program.name
+        assert set(program.environ) == {*PLAIN, *named, "PYTHONSAFEPATH"}, program.name
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Z_]{1,12}", fullmatch=True), st.text(max_size=5)))
 def test_nothing_that_looks_like_a_key_passes(environ: dict[str, str]) -> None:
     passed = environment(environ)
-    assert passed.items() <= environ.items()
+    assert passed.items() <= environ.items() | {SAFE}
     assert not [name for name in passed for word in ("KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL") if word in name]
+
+
+def test_no_program_looks_for_modules_where_bxctl_was_called(made: Path) -> None:
+    leading = {
+        "PYTHONPATH": ".",
+        "PYTHONHOME": "/x",
+        "PYTHONSTARTUP": "x.py",
+        "PYTHONWARNINGS": "error::x.Y",
+        "PYTHONSAFEPATH": "",
+    }
+    for program in plan(made, {**PLAIN, **leading}).programs:
+        assert program.command[:3] == (sys.executable, "-P", "-m")
+        assert program.environ == {**PLAIN, "PYTHONSAFEPATH": "1"}
 
 
 def test_the_variable_names_the_model_and_the_embedded_one_stays_away(made: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bxctl.places import OWNER_ROWS, Box
+from bxctl.supervise import run
 from tests.bxctl import terminal
 
 pytestmark = pytest.mark.e2e
@@ -120,6 +121,33 @@ def test_a_box_that_is_not_up_answers_the_owner(home: Path) -> None:
     assert "bxctl: memoryd cannot start:\n" in failed.stderr
     assert "config/memoryd.toml, line 2: memory.reviews: unknown key" in failed.stderr
     assert _processes(home) == {}
+
+
+def test_no_file_of_the_folder_in_which_bxctl_is_called_is_run(home: Path, tmp_path: Path) -> None:
+    _without_model(home)
+    (tmp_path / "x").mkdir()
+    for name in ("msgspec", "anyio", "typer", "rich", "structlog", "apsw", "re", "memoryd", "proto", "sitecustomize"):
+        (tmp_path / "x" / f"{name}.py").write_text(
+            f"open({str(tmp_path / name)!r}, 'w')\nraise ImportError(__file__)\n"
+        )
+    bxctl = str(Path(sys.executable).with_name("bxctl"))
+    environ = {name: value for name, value in _environ(home).items() if not name.startswith("PYTHON")}
+    # Each of the three starts daemons in its own way.
+    for words in (["memory", "log"], ["usage"], ["run", "hello"]):
+        done = subprocess.run(
+            (bxctl, *words), env=environ, cwd=tmp_path / "x", capture_output=True, text=True, check=False, timeout=50
+        )
+        assert "cannot start" not in done.stderr
+        assert "start-failed" not in done.stderr
+        assert done.returncode == (words[0] == "run"), done.stderr
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_the_description_of_the_model_is_not_asked_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boxmaker_model.py").write_text("print('hostile')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "hostile" not in run._described()
 
 
 def test_up_starts_a_dead_daemon_again_and_stops_all(home: Path) -> None:
