@@ -7,7 +7,7 @@ of the last moment, never ahead.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from proto import chain
 from proto.canon import compact
 from proto.role import durable
 
+Line = dict[str, Any]
 _json: Final = msgspec.json.Decoder()
 _BREAK: Final = "chain_break"
 
@@ -70,17 +71,18 @@ class JsonLines:
         finally:
             os.close(handle)
 
-    def read(self) -> Iterator[dict[str, Any] | None]:
+    def read(self) -> Iterator[Line | None]:
         """The complete lines in order; None for one that is not a JSON object."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
             for raw in file:
                 if raw.endswith(b"\n"):
-                    yield _object(raw)
+                    yield read_line(raw)
 
 
-def _object(raw: bytes) -> dict[str, Any] | None:
+def read_line(raw: bytes) -> Line | None:
+    """The JSON object that a line is, or None; whatever stands there, it raises nothing."""
     try:
         value = _json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -123,34 +125,46 @@ class Journal:
         self._text_fields = frozenset(text_fields)
         self._head = chain.ZERO
         self._count = 0
+        self._unsure = False
 
     def files(self) -> list[Path]:
         """The journal's files, oldest first."""
         return sorted(self._folder.glob(self._pattern))
 
-    def lines(self) -> Iterator[dict[str, Any]]:
+    def lines(self) -> Iterator[Line]:
         """Every readable line, oldest first."""
         for path in self.files():
             for line in JsonLines(path).read():
                 if line is not None:
                     yield line
 
-    def open(self) -> tuple[list[Torn], list[FileState]]:
+    def open(self, visit: Callable[[Line], None] | None = None) -> tuple[list[Torn], list[FileState]]:
         """Cut off torn lines, check the chain, and take up its head; what was cut, and the files that are bad.
 
+        `visit` is shown each readable line on the way, oldest first; what it raises ends the opening.
         A journal whose chain is broken is still appended to, after a line of `mark_break`.
         """
-        files = self.files()
-        torn = [cut for path in files if (cut := JsonLines(path).mend())]
-        states = self.verify()
+        torn = [cut for path in self.files() if (cut := JsonLines(path).mend())]
+        states = self._verify(visit)
         self._count = sum(state.lines for state in states)
         self._head = states[-1].head if states else chain.ZERO
+        self._unsure = False
         return torn, [state for state in states if state.first_bad is not None]
 
-    def append(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
-        """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored."""
+    def append(self, name: str, line: Mapping[str, Any]) -> Line:
+        """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored.
+
+        Raises:
+            OSError: the line is not there, or only its head could not be kept.
+
+        """
+        if self._unsure:
+            self.open()
         sealed = chain.seal(line, self._head, self._text_fields)
+        # A disk that refuses may refuse to cut off again what it took: then the files say where the chain ends.
+        self._unsure = True
         JsonLines(self._folder / name).append(sealed)
+        self._unsure = False
         self._head = sealed["hash"]
         self._count += 1
         durable.replace(self._heads, compact({"lines": self._count, "head": self._head}).encode())
@@ -158,6 +172,9 @@ class Journal:
 
     def verify(self) -> list[FileState]:
         """The state of each file: the chain from the first line to the last, and against the kept head."""
+        return self._verify(None)
+
+    def _verify(self, visit: Callable[[Line], None] | None) -> list[FileState]:
         kept_lines, kept_head = self._kept()
         states: list[FileState] = []
         prev, count = chain.ZERO, 0
@@ -173,10 +190,12 @@ class Journal:
                     first_bad = number
                 if line is not None:
                     prev = str(line.get("hash", chain.ZERO))
+                    if visit is not None:
+                        visit(line)
             states.append(FileState(path, number, prev, first_bad))
         return _cut_short(states, count < kept_lines, self._folder)
 
-    def mark_break(self, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
+    def mark_break(self, name: str, line: Mapping[str, Any]) -> Line:
         """Append the line that says where a break was found; it follows the last line as it is, and is never good."""
         return self.append(name, {**line, _BREAK: True})
 
@@ -186,7 +205,7 @@ class Journal:
     def _kept(self) -> tuple[int, str]:
         """The kept number of lines and head; a head that cannot be read counts as one that no journal reaches."""
         try:
-            kept = _object(self._heads.read_bytes())
+            kept = read_line(self._heads.read_bytes())
         except FileNotFoundError:
             return 0, chain.ZERO
         if kept is None or not isinstance(kept.get("lines"), int) or not isinstance(kept.get("head"), str):

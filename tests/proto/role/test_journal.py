@@ -1,6 +1,7 @@
 """Journals: torn lines are cut, nothing before them is lost, and what was changed or cut is found."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,37 @@ def test_an_append_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.Mon
     with pytest.raises(OSError, match="No space"):
         log.append({"b": 2})
     assert log.path.read_bytes() == before
+
+
+def test_a_disk_that_does_not_take_back_what_it_took_costs_no_break(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = _filled(home)
+
+    def _refusing(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    def _half(handle: int, data: bytes) -> None:
+        write(handle, bytes(data)[:40])
+        _refusing()
+
+    write = os.write
+    for name, failing in (("os.fsync", _refusing), ("os.write", _half)):
+        with monkeypatch.context() as patched:
+            patched.setattr(name, failing)
+            patched.setattr("os.ftruncate", _refusing)
+            with pytest.raises(OSError, match="Input/output"):
+                journal.append("2026-02.jsonl", {"n": 8, "text": "there, whole or by half"})
+        journal.append("2026-02.jsonl", {"n": 9, "text": "after it"})
+    assert _first_bad(home) == []
+    assert [line["n"] for line in journal.lines()][4:] == [8, 9, 9]
+
+
+def test_opening_shows_every_readable_line_once(home: Path) -> None:
+    journal = _filled(home)
+    path = home / "2026-01.jsonl"
+    path.write_bytes(path.read_bytes() + b"[" * 100_000 + b"\n")
+    shown: list[int] = []
+    _, bad = journal.open(lambda line: shown.append(line["n"]))
+    assert shown == [0, 1, 2, 3]
+    assert (bad[0].path.name, bad[0].first_bad) == ("2026-01.jsonl", 3)

@@ -1,0 +1,35 @@
+"""Canonical bytes: what a reader of the contract would compute with any JSON library."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proto.canon import canonical
+
+_scalars = st.none() | st.booleans() | st.integers() | st.text()
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=4), inner), max_leaves=20
+)
+
+
+@given(_values)
+def test_they_are_those_of_the_standard_library(value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert canonical(value) == text.encode()
+
+
+def test_every_character_stands_for_itself_unless_json_wants_it_escaped() -> None:
+    every = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    assert canonical(every) == json.dumps(every, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "value", [1.0, float("nan"), "\ud800", {1: 2}, b"x", {1, 2}, uuid.UUID(int=0), [{"a": (0.5,)}]]
+)
+def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError):
+        canonical(value)
