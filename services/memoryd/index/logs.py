@@ -18,6 +18,9 @@ from memoryd.index.walk import DamagedRecord, LogProgress, walk
 from proto.ids import is_session_id
 
 _PIECE_RECORDS: Final = 4_000
+_PIECE_BYTES: Final = 1 << 23
+# A longer line is damage, whether it has an end or not: nobody writes one, and it must be held whole.
+_LINE_BYTES: Final = 1 << 26
 _TAIL_BYTES: Final = 256
 
 
@@ -86,9 +89,12 @@ def pieces(log: BinaryIO, session: str, progress: LogProgress) -> Iterator[Piece
         rows: list[Row] = []
         start = at
         for _ in range(_PIECE_RECORDS):
-            line = log.readline()
+            if at - start >= _PIECE_BYTES:
+                break
+            line = log.readline(_LINE_BYTES)
             if not line.endswith(b"\n"):
-                finished = True
+                damaged = len(line) == _LINE_BYTES
+                finished = not damaged
                 break
             try:
                 found, state = walk(session, line, state)

@@ -6,14 +6,23 @@ Source: M5a section 6, "What is indexed" and "Labels"; contract, "Session log" a
 """
 
 import json
+import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from memoryd.index.hits import Row
 from proto.labels import PRIVATE, DataClass, Label, join
+
+# Lists and maps inside each other in one line. Decoders give up at a depth that depends on their caller's, and a log
+# must be read alike by whoever reads it.
+NESTING_LIMIT: Final = 128
+# `fromisoformat` takes weeks and times without colons too, others in each version of Python.
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 class WalkState(msgspec.Struct, frozen=True):
@@ -72,6 +81,7 @@ def walk(session: str, line: bytes, state: WalkState) -> tuple[list[Row], WalkSt
 
     """
     try:
+        _check_nesting(line)
         record = _decoder.decode(line)
         _check_time(record.time)
         label = join(state.label, _own_label(record))
@@ -126,7 +136,27 @@ def _own_label(record: _Record) -> Label:
     return Label(class_=class_, untrusted=record.untrusted)
 
 
+def _check_nesting(line: bytes) -> None:
+    """Raise ValueError for a line that nests too deep."""
+    if line.count(b"[") + line.count(b"{") <= NESTING_LIMIT:
+        return
+    # Every other part between quotes is outside strings, once escaped quotes are gone.
+    outside = b"".join(line.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+    depth = 0
+    for mark in outside:
+        if mark in b"[{":
+            depth += 1
+            if depth > NESTING_LIMIT:
+                raise ValueError("nested too deep")
+        elif mark in b"]}":
+            depth -= 1
+
+
 def _check_time(time: str) -> None:
-    """Raise ValueError for what is no RFC 3339 time with an offset."""
-    if datetime.fromisoformat(time).tzinfo is None:
-        raise ValueError("a time without an offset")
+    """Raise ValueError for what is no RFC 3339 time with an offset, or cannot be told in UTC."""
+    if _TIME.fullmatch(time) is None:
+        raise ValueError("no time with an offset")
+    try:
+        datetime.fromisoformat(time).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a time outside of all years") from error

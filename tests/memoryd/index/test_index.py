@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.index import Counts, Index, NoteEntry
+from memoryd.index import Counts, Index, NoteEntry, logs
+from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import PRIVATE, DataClass, Label
 
@@ -250,6 +251,41 @@ def test_nothing_after_a_damaged_line_is_indexed_until_it_is_mended(box: Box) ->
     box.log("chat-1").write_bytes(box.log("chat-1").read_bytes().replace(b"damage\n", b""))
     assert index.session_updated("chat-1", box.sessions) == Counts(logs=1, records=1, notes=0)
     assert [hit.record for hit in index.recall("beta", 5).hits] == [1]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"[" * 2000 + b"\n",
+        b'{"a":' * 100_000 + b"\n",
+        json.dumps(assistant(None, ("f", {"a": 0}))).encode().replace(b'{"a": 0}', b'{"a":' * 980 + b"0" + b"}" * 980)
+        + b"\n",
+        json.dumps({**user("beta"), "time": "0001-01-01T00:00:00+23:59"}).encode() + b"\n",
+        json.dumps({**user("beta"), "time": "9999-12-31T23:59:59-23:59"}).encode() + b"\n",
+        b"x" * 5000,
+        b"x" * 5000 + b"\n",
+    ],
+)
+def test_no_line_is_more_than_damage(box: Box, damage: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_LINE_BYTES", 5000 if damage.startswith(b"x") else 1 << 20)
+    box.append("chat-1", user("alpha"), damage)
+    index = box.open()
+    expected = Counts(logs=1, records=1, notes=0, damaged=("chat-1",))
+    assert index.session_updated("chat-1", box.sessions) == expected
+    assert index.catch_up(box.sessions) == Counts(logs=1, records=0, notes=0, damaged=("chat-1",))
+    assert index.rebuild(box.sessions, []) == expected
+    assert [hit.record for hit in index.recall("alpha beta", 5).hits] == [0]
+
+
+def test_a_log_is_read_in_pieces_of_bounded_size(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_PIECE_BYTES", 400)
+    box.append("chat-1", *[user(f"alpha {number} " + "x" * 99) for number in range(20)])
+    with logs.opened(box.sessions, "chat-1") as log:
+        read = [len(piece.rows) for piece in logs.pieces(log, "chat-1", LogProgress())]
+    assert sum(read) == 20
+    assert max(read) <= 3
+    index = box.open()
+    assert index.catch_up(box.sessions).records == 20
 
 
 def test_a_log_that_is_shorter_or_another_is_read_from_the_start(box: Box) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.index.hits import Row
-from memoryd.index.walk import DamagedRecord, WalkState, walk
+from memoryd.index.walk import NESTING_LIMIT, DamagedRecord, WalkState, walk
 from proto.labels import PRIVATE, DataClass, Label, covers
 
 SESSION = "chat-1"
@@ -122,11 +122,50 @@ def test_a_sessions_label_never_falls(labels: list[tuple[str, bool]]) -> None:
         b'{"kind":"user","time":"2026-09-20T14:02:00","text":"a"}\n',
         b'{"kind":"user","time":"2026-09-20T14:02:00Z","text":"\\ud800"}\n',
         said("a")[:-1] + said("b"),
+        said("a").replace(TIME.encode(), b"0001-01-01T00:00:00+23:59"),
+        said("a").replace(TIME.encode(), b"9999-12-31T23:59:59-23:59"),
+        said("a").replace(TIME.encode(), b"20260920T140200Z"),
+        said("a").replace(TIME.encode(), b"2026-W38-7T10:00Z"),
+        said("a").replace(TIME.encode(), b"2026-09-20T14:02:00+00:00:30"),
+        said("a").replace(TIME.encode(), b"2026-02-30T14:02:00Z"),
+        b"[" * 200_000 + b"\n",
+        b'{"a":' * 100_000 + b"\n",
+        said("a")[:-2] + b',"extra":' + b"[" * 2000 + b"]" * 2000 + b"}\n",
+        line("assistant", tool_calls=[{"name": "f", "arguments": {"n": 1}}]).replace(b"1", b"9" * 9000),
     ],
 )
 def test_what_is_no_record_is_damage(damaged: bytes) -> None:
     with pytest.raises(DamagedRecord):
         walk(SESSION, damaged, WalkState())
+
+
+@pytest.mark.parametrize("time", ["2026-09-20T14:02:00.123456+02:00", "2026-09-20T14:02Z", "9999-12-31T23:59:59Z"])
+def test_every_form_of_a_time_with_an_offset_is_read(time: str) -> None:
+    rows, _ = walked(said("a").replace(TIME.encode(), time.encode()))
+    assert [row.time for row in rows] == [time]
+
+
+def called(depth: int) -> bytes:
+    """A call whose arguments nest so deep that the line does to this depth."""
+    opened = depth - 4
+    arguments = b'{"a":' + b"[" * opened + b"]" * opened + b"}"
+    call = {"id": "1", "name": "f", "arguments": {"x": 0}}
+    return line("assistant", tool_calls=[call]).replace(b'{"x": 0}', arguments)
+
+
+def test_how_deep_a_line_may_nest_does_not_depend_on_who_asks() -> None:
+    def from_below(frames: int, damaged: bytes) -> int:
+        return from_below(frames - 1, damaged) if frames else walked(damaged)[1].records
+
+    assert from_below(0, called(NESTING_LIMIT)) == from_below(300, called(NESTING_LIMIT)) == 1
+    for frames in (0, 300):
+        with pytest.raises(DamagedRecord):
+            from_below(frames, called(NESTING_LIMIT + 1))
+
+
+def test_brackets_in_a_text_are_no_nesting() -> None:
+    rows, _ = walked(said('"[{' * 9000 + "\\"), line("assistant", content="\\" * 9 + "[" * 9000))
+    assert [row.text.count("[") for row in rows] == [9000, 9000]
 
 
 def test_an_empty_text_is_a_record_without_a_row() -> None:
