@@ -73,7 +73,7 @@ def plan(home: Path, environ: Mapping[str, str]) -> Plan:
 
 
 def environment(environ: Mapping[str, str], credentials: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The environment for a program: without keys, but for those that are named; its Python is ours and nothing else."""
+    """The environment for a program: without keys, but for those that are named, and with our words alone to Python."""
     passed = {
         name: value
         for name, value in environ.items()

@@ -2,7 +2,7 @@
 
 Features: `tools` maps a tool to what answers it (a `Says`, or a function of the request); any other is refused. A `Says`
 may wait for the owner (`asks`) or for `release` (`holds`). `lost` sessions are refused with session-state-lost, `busy`
-faults every call. Every request is kept in `requests`.
+faults every call. An approval says that it lapses at `expires`. Every request is kept in `requests`.
 """
 
 import threading
@@ -56,6 +56,7 @@ class FakeBrokerd(FramedFake):
         self.labels: dict[str, Label] = {}
         self.lost: set[str] = set()
         self.fault: str | None = None
+        self.expires = "2026-09-24T22:00:00Z"
         self.requests: list[Any] = []
         self._approvals: dict[str, tuple[threading.Event, list[bool]]] = {}
         self._released = threading.Event()
@@ -124,7 +125,7 @@ class FakeBrokerd(FramedFake):
     def _asked(self, request: ToolRequest, send: Send) -> bool:
         approval = new_approval_id()
         answered, allowed = self._approvals[approval] = (threading.Event(), [])
-        send(ApprovalWanted(approval=approval, text=f"run {request.tool}?", expires="2026-09-24T22:00:00Z"))
+        send(ApprovalWanted(approval=approval, text=f"run {request.tool}?", expires=self.expires))
         answered.wait(30)
         return allowed == [True]
 

@@ -1,6 +1,7 @@
 """brokerd, asked over `run/loop-broker/broker.sock`: sessions and their labels, tool calls, approvals."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,13 +24,14 @@ from proto.messages.broker import (
 )
 from proto.messages.wire import Ok
 from proto.role.call import call, stream
+from proto.role.clock import Clock, now, parse
 from proto.role.log import logger
 
 UNREACHABLE: Final = "brokerd-unreachable"
 _CALL_SECONDS: Final = 180.0
 """A call may wait for memoryd, or fetch over some redirects; past this brokerd counts as gone."""
-_APPROVAL_SECONDS: Final = 7500.0
-"""An approval lapses after an hour by default; twice that, brokerd counts as gone."""
+_UNTOLD_SECONDS: Final = 7200.0
+"""Of an approval whose end cannot be read; one lapses after an hour by default."""
 _LIST_SECONDS: Final = 1.0
 _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-lost"})
 
@@ -37,9 +39,10 @@ _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-l
 class BrokerPort:
     """The way to brokerd."""
 
-    def __init__(self, path: Path, domain: str, connect_within_s: float = 2.0) -> None:
+    def __init__(self, path: Path, domain: str, clock: Clock = now, connect_within_s: float = 2.0) -> None:
         self._path = path
         self._domain = domain
+        self._clock = clock
         self._connect_within_s = connect_within_s
 
     async def open(self, baseline: Baseline, *, new: bool) -> Label:
@@ -127,7 +130,7 @@ class BrokerPort:
             request,
             ApprovalWanted,
             ToolResponse,
-            timeout_s=_APPROVAL_SECONDS,
+            timeout_s=None,
             connect_within_s=self._connect_within_s,
             unreachable=UNREACHABLE,
         ) as answers:
@@ -135,8 +138,16 @@ class BrokerPort:
                 answer = await _next(answers, limit_s)
                 if isinstance(answer, ToolResponse):
                     return ToolAnswered(answer.ok, answer.text, Label(answer.class_, answer.untrusted))
-                limit_s = _APPROVAL_SECONDS
+                # It is answered or lapses by then, and what was allowed is run after.
+                limit_s = _seconds_until(answer.expires, self._clock()) + _CALL_SECONDS
                 await asked(ApprovalAsked(answer.approval, answer.text, answer.expires))
+
+
+def _seconds_until(expires: str, time: datetime) -> float:
+    try:
+        return max(0.0, (parse(expires) - time).total_seconds())
+    except ValueError:
+        return _UNTOLD_SECONDS
 
 
 async def _next(answers: Any, limit_s: float) -> Any:
