@@ -80,7 +80,7 @@ def find(home: str | None, memory_socket: Path | None = None, admin_socket: Path
         try:
             os.execvp(command[0], command)  # noqa: S606  (no shell is what is wanted)
         except OSError as error:
-            raise Fault("home-missing", f"{box.home} is another user's, and sudo: {error.strerror}") from None
+            raise Fault("home-missing", f"{box.home} is another user's, and sudo: {error.strerror or error}") from None
     return box
 
 

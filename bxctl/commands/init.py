@@ -70,7 +70,7 @@ def make(box: Box, owner: str, domain: str) -> Made:
                 durable.replace(box.home / path, text.encode())
                 result.made.append((path, about))
     except OSError as error:
-        raise Fault("start-failed", f"{error.filename or box.home}: {error.strerror}") from None
+        raise Fault("start-failed", f"{error.filename or box.home}: {error.strerror or error}") from None
     return result
 
 

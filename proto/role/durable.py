@@ -1,10 +1,12 @@
 """Writing so that a crash leaves the old or the new, never half: temporary file, fsync, rename, fsync of the folder."""
 
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Final
 
+_TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{12}\.tmp\Z", re.DOTALL)
 _FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 
@@ -63,8 +65,9 @@ def write_whole(handle: int, data: bytes) -> None:
 
 
 def sweep_temporaries(folder: Path) -> list[Path]:
-    """Remove what `write_temporary` left behind in a crash; give what was removed."""
-    left = sorted(folder.glob(".*.tmp"))
+    """Remove what `write_temporary` left behind in a crash, and nothing that another made; give what was removed."""
+    named = (path for path in folder.glob(".*.tmp") if _TEMPORARY.match(path.name))
+    left = sorted(path for path in named if path.is_file() and not path.is_symlink())
     for path in left:
         path.unlink(missing_ok=True)
     return left

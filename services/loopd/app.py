@@ -23,7 +23,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
         store = Store(home / "sessions")
         marks = Marks(home / "state" / "loopd" / "turns")
     except OSError as error:
-        raise Fault("start-failed", f"{error.filename}: {error.strerror}") from None
+        raise Fault("start-failed", f"{error.filename or home}: {error.strerror or error}") from None
     ports = ports_of(home, config)
     conversations = Conversations(store, marks, ports, config, clock.now)
     row = socket("owner-loop")

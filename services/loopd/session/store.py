@@ -5,7 +5,7 @@ nothing of it is changed, and the owner decides.
 """
 
 import os
-import shutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,6 +25,7 @@ BASELINE: Final = "0.baseline.json"
 LOG: Final = "0.jsonl"
 _UNFINISHED: Final = ".tmp"
 _REASON_CHARS: Final = 200
+_OF_BASELINE: Final = re.compile(rf"({re.escape(BASELINE)}|\.{re.escape(BASELINE)}\.[0-9a-f]+\.tmp)\Z")
 
 
 class Loaded(NamedTuple):
@@ -41,9 +42,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         durable.make_folder(folder)
-        for left in folder.glob(f".*{_UNFINISHED}"):
-            # A crash while it was made: nobody was told of it.
-            shutil.rmtree(left)
+        for left in sorted(folder.glob(f".*{_UNFINISHED}")):
+            _sweep(left)
 
     def ids(self) -> list[str]:
         """The sessions that are there, the one whose log changed last first."""
@@ -68,7 +68,7 @@ class Store:
         try:
             yield from self.log(session).read()
         except OSError as error:
-            raise _damaged(session, f"{LOG}: {error.strerror}") from None
+            raise _damaged(session, f"{LOG}: {error.strerror or error}") from None
 
     def create(self, baseline: Baseline) -> None:
         """Put a new session on disk: its folder and its baseline, at once.
@@ -84,7 +84,7 @@ class Store:
             folder.rename(self._folder / baseline.session)
             durable.sync_folder(self._folder)
         except OSError as error:
-            reason = f"the session {baseline.session} cannot be written: {error.strerror}"
+            reason = f"the session {baseline.session} cannot be written: {error.strerror or error}"
             raise Fault("internal", reason) from None
 
     def load(self, session: str) -> Loaded:
@@ -127,7 +127,7 @@ class Store:
         try:
             self.log(session).append(*map(to_line, records))
         except OSError as error:
-            raise Fault("internal", f"the log of {session} cannot be written: {error.strerror}") from None
+            raise Fault("internal", f"the log of {session} cannot be written: {error.strerror or error}") from None
 
     def is_finished(self, session: str) -> bool:
         """Whether a log ends with an answer, or is empty; looks at its end alone, since all logs are asked at start."""
@@ -155,6 +155,30 @@ class Store:
             except OSError:
                 continue
         return 0
+
+
+def _sweep(left: Path) -> None:
+    """Remove a session that a crash left half made: nobody was told of it. Anything else is left where it is."""
+    try:
+        if _is_half_made(left):
+            for file in left.iterdir():
+                file.unlink()
+            left.rmdir()
+            return
+        reason = "no session that was being made"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    logger().warning("left-alone", path=str(left), reason=reason)
+
+
+def _is_half_made(left: Path) -> bool:
+    """Whether this is what `create` makes before a session has its name: a folder with its baseline alone."""
+    return (
+        is_session_id(left.name.removeprefix(".").removesuffix(_UNFINISHED))
+        and left.is_dir()
+        and not left.is_symlink()
+        and all(_OF_BASELINE.match(file.name) and not file.is_dir() for file in left.iterdir())
+    )
 
 
 def _is_session(entry: os.DirEntry[str]) -> bool:

@@ -51,6 +51,25 @@ def test_a_session_that_was_only_half_made_is_swept_away(tmp_path: Path, store: 
     assert list((tmp_path / "sessions").iterdir()) == []
 
 
+def test_what_nobody_made_here_is_left_where_it_is(tmp_path: Path) -> None:
+    sessions, elsewhere = tmp_path / "sessions", tmp_path / "elsewhere"
+    half = f".{SESSION}.tmp"
+    for folder in (elsewhere, sessions / ".notes.tmp", sessions / half):
+        folder.mkdir(parents=True)
+        (folder / "mine.txt").write_text("mine")
+    (sessions / ".x.tmp").write_text("mine")
+    (sessions / ".chat-file.tmp").write_text("mine")
+    (sessions / ".chat-link.tmp").symlink_to(elsewhere)
+    (sessions / ".chat-nowhere.tmp").symlink_to(tmp_path / "nowhere")
+    (sessions / ".chat-deep.tmp" / "0.baseline.json").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    assert Store(sessions).ids() == []
+    assert sorted(tmp_path.rglob("*")) == before
+    (sessions / half / "mine.txt").rename(sessions / half / ".0.baseline.json.0a1b2c3d4e5f.tmp")
+    Store(sessions)
+    assert not (sessions / half).exists()
+
+
 def test_a_torn_last_line_is_cut_and_nothing_before_it(tmp_path: Path, store: Store) -> None:
     store.create(baseline())
     store.append(SESSION, USER, ANSWER)
