@@ -9,7 +9,10 @@ from typing import Final
 # Cc control, Cf format (bidirectional, joiners, tags), Zl and Zp separators, Co private use, Cs surrogates.
 _SHOWN_AS_CODE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Co", "Cs"})
 # Invisible without being in one of these categories (M5a section 5, rule 2), and variation selectors.
-_INVISIBLE: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0})
+_INVISIBLE: Final = frozenset(
+    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2065, 0x2800, 0x3164, 0xFFA0}
+    | set(range(0xFFF0, 0xFFF9))
+)
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 

@@ -51,11 +51,11 @@ _bases: Final = _Bases()
 
 def fold(text: str) -> list[str]:
     """The terms of a text in its order."""
-    plain = _plain(text)
-    if plain.isascii():
-        return [stem(word[:_TERM_LIMIT_CHARS]) for word in _ASCII_RUN.findall(plain)]
+    folded = plain(text)
+    if folded.isascii():
+        return [stem(word[:_TERM_LIMIT_CHARS]) for word in _ASCII_RUN.findall(folded)]
     terms: list[str] = []
-    for run in _RUN.finditer(plain):
+    for run in _RUN.finditer(folded):
         word = run[0]
         if run["paired"]:
             terms += _pairs(word)
@@ -73,7 +73,7 @@ def query_terms(query: str) -> list[str]:
     """
     with_meaning: dict[str, None] = {}
     without: dict[str, None] = {}
-    for run in _RUN.finditer(_plain(query)):
+    for run in _RUN.finditer(plain(query)):
         word = run[0]
         if run["paired"]:
             with_meaning.update(dict.fromkeys(_pairs(word)))
@@ -103,6 +103,15 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
                 yield start, run.end(), term
 
 
+def plain(text: str) -> str:
+    """Lower case, one form of each character, no accents, no possessive s."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.replace("’", "'"))
+        text = unicodedata.normalize("NFKC", text.casefold()).translate(_bases)
+    text = text.lower()
+    return _POSSESSIVE.sub("", text) if "'s" in text else text
+
+
 @functools.lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The stem of a folded word: English rules, after the forms that no rule explains. Others pass unharmed."""
@@ -114,15 +123,6 @@ def stem(word: str) -> str:
     by_rule = str(stemmer.stemWord(OTHER_FORMS.get(word, word)))
     # The plural of another form: "photos" gives "photo", and that "photograph".
     return str(stemmer.stemWord(OTHER_FORMS[by_rule])) if by_rule in OTHER_FORMS else by_rule
-
-
-def _plain(text: str) -> str:
-    """Lower case, one form of each character, no accents, no possessive s."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.replace("’", "'"))
-        text = unicodedata.normalize("NFKC", text.casefold()).translate(_bases)
-    text = text.lower()
-    return _POSSESSIVE.sub("", text) if "'s" in text else text
 
 
 def _base(char: str) -> str:

@@ -1,5 +1,6 @@
 """What is shown of a hit: the part of its text where most of the question stands."""
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,7 +19,7 @@ def snippet(text: str, weights: Mapping[str, float]) -> str:
 
     `weights` are the question's terms.
     """
-    limit = LIMIT_CHARS - 1 if text.startswith("[") else LIMIT_CHARS
+    limit = LIMIT_CHARS - 1 if _is_bracket(text[:1]) else LIMIT_CHARS
     if len(text) <= limit:
         return _guarded(text)
     start = _start(text, weights)
@@ -30,7 +31,12 @@ def snippet(text: str, weights: Mapping[str, float]) -> str:
 
 
 def _guarded(text: str, *, cut: bool = False) -> str:
-    return _CUT + text if text.startswith("[") and not cut else text
+    return _CUT + text if _is_bracket(text[:1]) and not cut else text
+
+
+def _is_bracket(char: str) -> bool:
+    """Whether this is `[`, in any of its widths."""
+    return unicodedata.normalize("NFKC", char) == "["
 
 
 def _start(text: str, weights: Mapping[str, float]) -> int:
