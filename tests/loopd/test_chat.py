@@ -331,8 +331,28 @@ async def test_the_models_own_word_that_the_context_is_full_counts(home: Path) -
 async def test_the_count_of_the_model_is_what_counts(home: Path) -> None:
     with world(home, [{"text": "a", "usage": [8000, 10]}]):
         async with loopd(home) as rig:
-            session = (await rig.chat("hi"))[0].session
+            session = (await rig.chat("word " * 1000))[0].session
             assert (await rig.chat("more", session))[-1].code == "session-full"
+
+
+async def test_a_count_that_cannot_be_is_none(home: Path) -> None:
+    with world(home, [{"text": "a", "usage": [1 << 39, 10]}, {"text": "b", "usage": [100_000, 1 << 80]}]):
+        async with loopd(home) as rig:
+            done = (await rig.chat("hi"))[-1]
+            assert (done.text, done.input_tokens, done.output_tokens) == ("a", None, 10)
+            again = (await rig.chat("more", done.session))[-1]
+            assert (again.text, again.input_tokens, again.output_tokens) == ("b", None, None)
+
+
+async def test_an_answer_that_was_cut_is_told_as_such_and_the_model_is_sent_its_own_words(home: Path) -> None:
+    with world(home, [{"text": "one tw", "finish": "length"}, {"text": "b"}]) as outside:
+        async with loopd(home) as rig:
+            events = await rig.chat("count")
+            whole = "one tw\n\n(the answer was cut: the model's limit of output was reached)"
+            assert events[-1].text == "".join(event.text for event in of(ChatDelta, events)) == whole
+            await rig.chat("go on", events[-1].session)
+        assert outside.log(events[-1].session)[1]["content"] == "one tw"
+        assert outside.model.requests[1].messages[2] == {"role": "assistant", "content": "one tw"}
 
 
 async def test_a_refusal_of_egressd_is_told_and_the_session_goes_on(home: Path) -> None:

@@ -13,6 +13,9 @@ from proto.canon import compact
 MOST_BYTES: Final = 768 << 10
 """An answer, with its reasoning and its calls, fits a frame and a record."""
 MOST_CALLS: Final = 64
+ADDED_TOKENS: Final = 4096
+"""What a provider may put around a prompt; beside it, no byte is more than one token."""
+_MOST_OUTPUT: Final = 1 << 32
 GARBAGE: Final = "the model's answer cannot be read"
 TOO_LONG: Final = "the model's answer is too long, and was not kept"
 TOO_MANY: Final = "the model made too many tool calls at once"
@@ -60,7 +63,9 @@ class _Call:
 class Completion:
     """One answer as it comes; `add` gives the words that can be shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, sent_bytes: int = MOST_BYTES) -> None:
+        """`sent_bytes` is the size of what was asked; more tokens than it can be are no count of it."""
+        self._most_input = sent_bytes + ADDED_TOKENS
         self.content = Words()
         self.finish = ""
         self._reasoning = Words()
@@ -135,8 +140,8 @@ class Completion:
 
     def _take_usage(self, usage: Any) -> None:
         if isinstance(usage, dict):
-            self._input = _count(usage.get("prompt_tokens"), self._input)
-            self._output = _count(usage.get("completion_tokens"), self._output)
+            self._input = _count(usage.get("prompt_tokens"), self._input, self._most_input)
+            self._output = _count(usage.get("completion_tokens"), self._output, _MOST_OUTPUT)
 
     def _sized(self, text: str) -> str:
         self._bytes += len(text.encode(errors="surrogatepass"))
@@ -168,6 +173,6 @@ def _words(content: Any) -> str:
     return _text(content)
 
 
-def _count(value: Any, before: int | None) -> int | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
+def _count(value: Any, before: int | None, most: int) -> int | None:
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
     return value if good else before

@@ -130,7 +130,7 @@ class Driver:
         output_tokens = self._machine.window.output
         data = body(self._baseline, self._records, output_tokens, self._settings.output_field, final=final)
         request = Request(self._baseline.destination, self._baseline.session, data)
-        completion = Completion()
+        completion = Completion(len(data))
         with anyio.CancelScope() as self._asking:
             if self._cancelled:
                 # The stop came before the question was asked.

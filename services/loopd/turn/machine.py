@@ -22,7 +22,7 @@ from proto.canon import compact
 from proto.escape import clip
 from proto.faults import FAULTS
 from proto.labels import PRIVATE, PUBLIC, Label, covers, join
-from proto.messages.loop import ChatApproval, ChatLabel, ChatTool
+from proto.messages.loop import ChatApproval, ChatDelta, ChatLabel, ChatTool
 from proto.role.clock import Clock, stamp
 
 STOPPED_CALL: Final = "interrupted: the owner stopped the turn before this call was made"
@@ -36,6 +36,8 @@ NO_ANSWER: Final = {
 EMPTY: Final = "the model gave an empty answer"
 CUT: Final = "the model used up its output before it answered; raise max_output_tokens in loopd.toml"
 WITHHELD: Final = "the provider withheld the answer (content_filter)"
+NOT_WHOLE: Final = "the answer was cut: the model's limit of output was reached"
+NOT_SHOWN: Final = "the answer was cut: the provider withheld the rest"
 _SHOWN_CHARS: Final = 500
 
 
@@ -153,14 +155,18 @@ class Machine:
             content = answer.content or None
             spoken = Assistant(time=self._now(), content=content, tool_calls=calls, reasoning_content=reasoning)
             return [self._append(spoken), *self._next()]
-        text = answer.content
+        text, note = answer.content, _note(answer.finish)
         if not text.strip():
+            note = None
             if self._final is None:
                 return self._finish("model-error", _why_empty(answer.finish))
             # The model was told to answer and did not: the owner gets an answer all the same.
             text = NO_ANSWER[self._final].format(last=clip(self._last_refusal, _SHOWN_CHARS))
         spoken = Assistant(time=self._now(), content=text, tool_calls=[], reasoning_content=reasoning)
-        return [self._append(spoken), *self._finish(None, text)]
+        if note is None:
+            return [self._append(spoken), *self._finish(None, text)]
+        # The log keeps the model's own words; the owner is told that they are not all.
+        return [self._append(spoken), Emit(ChatDelta(text=note)), *self._finish(None, text + note)]
 
     def _count(self, answer: steps.Answered) -> None:
         if answer.input_tokens is not None:
@@ -289,6 +295,12 @@ class Machine:
 
 def _why_empty(finish: str) -> str:
     return {"length": CUT, "content_filter": WITHHELD}.get(finish, EMPTY)
+
+
+def _note(finish: str) -> str | None:
+    """What follows the words of an answer that is not whole."""
+    sentence = {"length": NOT_WHOLE, "content_filter": NOT_SHOWN}.get(finish)
+    return f"\n\n({sentence})" if sentence else None
 
 
 def _tool(wanted: Wanted, state: str, text: str) -> ChatTool:

@@ -114,7 +114,9 @@ class Emit(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The turn is over. With `code` None, `text` is the answer, and in the log; else the sentence for the owner."""
+    """The turn is over. With `code` None, `text` is the answer, whose words are in the log, and a note if it was cut;
+    else it is the sentence for the owner.
+    """
 
     code: str | None
     text: str

@@ -137,6 +137,13 @@ def test_usage_that_is_none_is_none() -> None:
     assert (answer.input_tokens, answer.output_tokens) == (None, None)
 
 
+@pytest.mark.parametrize(("tokens", "counted"), [(0, 0), (5096, 5096), (5097, None), (1 << 39, None), (10**30, None)])
+def test_a_byte_is_no_more_than_one_token(tokens: int, counted: int | None) -> None:
+    whole = Completion(1000)
+    whole.add({"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}})
+    assert whole.answer().input_tokens == counted
+
+
 def test_what_is_too_long_is_not_kept() -> None:
     whole = Completion()
     with pytest.raises(ValueError) as caught:

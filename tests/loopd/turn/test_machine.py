@@ -35,7 +35,7 @@ from loopd.turn.steps import (
     ToolFailed,
 )
 from proto.labels import PRIVATE, DataClass, Label
-from proto.messages.loop import ChatApproval, ChatLabel, ChatTool
+from proto.messages.loop import ChatApproval, ChatDelta, ChatLabel, ChatTool
 
 NOW = datetime(2026, 9, 24, 21, 2, 3, tzinfo=UTC)
 TIME = "2026-09-24T21:02:03Z"
@@ -190,6 +190,24 @@ def test_an_empty_answer_is_an_error_and_not_a_record(finish: str, sentence: str
     book = machine()
     book.handle(Said("hi"))
     assert book.handle(answer(" \n", finish=finish, reasoning="hm")) == [Finish("model-error", sentence, 100, 10)]
+
+
+@pytest.mark.parametrize(
+    ("finish", "note"),
+    [
+        ("length", "\n\n(the answer was cut: the model's limit of output was reached)"),
+        ("content_filter", "\n\n(the answer was cut: the provider withheld the rest)"),
+    ],
+)
+def test_an_answer_that_was_cut_says_so_and_the_log_keeps_the_models_words(finish: str, note: str) -> None:
+    book = machine()
+    book.handle(Said("hi"))
+    told = [spoken("one tw"), Emit(ChatDelta(text=note)), Finish(None, "one tw" + note, 100, 10)]
+    assert book.handle(answer("one tw", finish=finish)) == told
+    for other in ("stop", "", "eos"):
+        book = machine()
+        book.handle(Said("hi"))
+        assert book.handle(answer("one", finish=other)) == [spoken("one"), Finish(None, "one", 100, 10)]
 
 
 def test_reasoning_is_kept_and_words_beside_calls_too() -> None:
