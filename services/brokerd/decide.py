@@ -24,8 +24,10 @@ from proto.messages.broker import EgressAsk
 from proto.reasons import REASONS
 from proto.role.clock import Clock
 from proto.role.config import parse
+from proto.role.log import logger
 from proto.rules import FILE, Rules
 
+_LARGEST_RULES_BYTES: Final = 1 << 20
 _TOLD_FIRST: Final = (
     "session-not-open",
     "grants-invalid",
@@ -95,7 +97,7 @@ class EgressDecider:
 
     def __init__(self, home: Path, policy: Policy, clock: Clock) -> None:
         self._home = home
-        self._watched = Watched(home / FILE, None)
+        self._watched = Watched(home / FILE, None, _LARGEST_RULES_BYTES)
         self._policy = policy
         self._clock = clock
 
@@ -115,7 +117,9 @@ class EgressDecider:
             return None
         try:
             return parse(content.decode(), FILE, Rules)
-        except (Fault, UnicodeDecodeError):
+        except Exception as error:  # noqa: BLE001  (rules that cannot be read are none, whatever the reason)
+            if not isinstance(error, Fault | UnicodeDecodeError):
+                logger().exception("rules-unreadable")
             return None
 
 

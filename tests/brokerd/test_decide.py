@@ -1,5 +1,7 @@
 """What no policy can allow, whatever a root's own modules say; and faults that are denials."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,42 @@ from tests.brokerd.running import label_of, running
 
 pytestmark = pytest.mark.anyio
 
+
+def dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "nowhere")
+
+
+def looping(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def a_file(path: Path) -> None:
+    path.write_text("x")
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+
+
+def nested(path: Path) -> None:
+    path.write_bytes(b"a=" + b"[" * 60_000)
+
+
+SPOILED = (dangling, looping, a_folder, a_fifo, a_device, huge, nested)
+FOLDERS = (dangling, looping, a_file, a_fifo)
 ALL = """package boxmaker.{package}
 
 import rego.v1
@@ -53,11 +91,53 @@ async def test_nor_may_bytes_leave_undecided(home: Path, ask: str) -> None:
         assert not (await brokerd.leave("local")).allow
 
 
-async def test_rules_that_cannot_be_read_are_invalid(home: Path) -> None:
+@pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)
+async def test_rules_that_cannot_be_read_are_invalid(home: Path, spoil: Callable[[Path], None]) -> None:
     async with running(home) as brokerd:
-        (home / "grants.toml").mkdir()
+        brokerd.write("grants.toml", RULES)
         await brokerd.open()
-        assert (await brokerd.leave("local")).reasons == ["rules-invalid"]
+        assert (await brokerd.leave("local")).allow
+        (home / "grants.toml").unlink()
+        spoil(home / "grants.toml")
+        for _ in range(2):
+            assert (await brokerd.leave("local")).reasons == ["rules-invalid"]
+
+
+@pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)
+async def test_a_grant_that_cannot_be_read_closes(home: Path, spoil: Callable[[Path], None]) -> None:
+    async with running(home) as brokerd:
+        brokerd.grant("web", hosts=["example.org"])
+        spoil(home / "grants/no.toml")
+        await brokerd.open()
+        for _ in range(2):
+            assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS["grants-invalid"]
+
+
+@pytest.mark.parametrize("folder", ["grants", "policy"])
+@pytest.mark.parametrize("spoil", FOLDERS, ids=lambda spoil: spoil.__name__)
+async def test_a_folder_that_is_there_and_cannot_be_read_denies(
+    home: Path, folder: str, spoil: Callable[[Path], None]
+) -> None:
+    spoil(home / folder)
+    async with running(home) as brokerd:
+        await brokerd.open()
+        assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS[f"{folder}-invalid"]
+        (home / folder).unlink()
+        assert (await brokerd.tool("recall", {"query": "x"})).ok
+
+
+async def test_a_policy_that_loaded_stays_when_its_folder_is_no_folder_any_more(home: Path) -> None:
+    async with running(home) as brokerd:
+        brokerd.write(
+            "policy/r.rego", 'package boxmaker.root\n\nimport rego.v1\n\ndeny contains "policy-denies" if true\n'
+        )
+        await brokerd.open()
+        assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS["policy-denies"]
+        (home / "policy").rename(home / "elsewhere")
+        for spoil in FOLDERS:
+            spoil(home / "policy")
+            assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS["policy-denies"]
+            (home / "policy").unlink()
 
 
 async def test_an_egressd_that_is_not_there_fails_the_call_with_its_sentence(home: Path) -> None:

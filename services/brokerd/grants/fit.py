@@ -39,9 +39,14 @@ class Fit(msgspec.Struct, frozen=True):
     pattern: bool = True
 
     @property
+    def names(self) -> bool:
+        """Whether the grant is about what the call reaches, over whatever scheme."""
+        return self.host and self.path and self.pattern
+
+    @property
     def covers(self) -> bool:
-        """Whether the grant is about this call."""
-        return self.scheme and self.host and self.path and self.pattern
+        """Whether the call meets all of the grant's conditions."""
+        return self.scheme and self.names
 
 
 class Constraints(msgspec.Struct, frozen=True):

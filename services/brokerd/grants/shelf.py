@@ -10,9 +10,12 @@ from brokerd.grants.builtin import BUILT_IN
 from brokerd.grants.fit import Constraints, Fit, Subject
 from brokerd.grants.grant import Grant, GrantProblem, parse_grant
 from brokerd.watch import Content, Watched
+from proto.escape import clip, escape
 from proto.labels import Label
 
 _SUFFIX: Final = ".toml"
+_LARGEST_BYTES: Final = 1 << 16
+_LONGEST_REASON_CHARS: Final = 100
 
 
 class GrantSet(msgspec.Struct, frozen=True):
@@ -41,7 +44,7 @@ class Shelf:
     """`{home}/grants/`, read again when a file changes."""
 
     def __init__(self, home: Path) -> None:
-        self._watched = Watched(home / "grants", _SUFFIX)
+        self._watched = Watched(home / "grants", _SUFFIX, _LARGEST_BYTES)
         self._contents: dict[str, Content] | None = None
         self._set = GrantSet()
 
@@ -49,8 +52,9 @@ class Shelf:
         """The grants as the files say now."""
         contents = self._watched.read()
         if contents is not self._contents:
-            self._contents = contents
+            # The contents last: whatever is raised here is raised again, and never the old grants given.
             self._set = grant_set(contents)
+            self._contents = contents
         return self._set
 
 
@@ -59,7 +63,7 @@ def grant_set(contents: dict[str, Content]) -> GrantSet:
     grants: list[Grant] = []
     problems: list[str] = []
     for name, content in contents.items():
-        shown = f"grants/{name}" if name.endswith(_SUFFIX) else f"{name}/"
+        shown = f"grants/{escape(name)}" if name.endswith(_SUFFIX) else f"{name}/"
         if isinstance(content, OSError):
             problems.append(f"{shown}: cannot be read: {content.strerror or content}")
             continue
@@ -67,6 +71,10 @@ def grant_set(contents: dict[str, Content]) -> GrantSet:
             grants.append(parse_grant(name.removesuffix(_SUFFIX), content, shown))
         except GrantProblem as problem:
             problems.append(str(problem))
+        except Exception as error:  # noqa: BLE001  (what no check foresaw closes too)
+            problems.append(
+                f"{shown}: cannot be read: {clip(str(error) or type(error).__name__, _LONGEST_REASON_CHARS)}"
+            )
     return GrantSet(tuple(grants), tuple(problems))
 
 
@@ -86,7 +94,7 @@ def _order(offer: Chosen, label: Label) -> tuple[bool | str, ...]:
     within = label.class_.rank <= says.max_taint.rank
     unasked = says.mode == "auto" and (how.host_exact or not label.untrusted)
     return (
-        not (covers and says.mode == "deny"),
+        not (says.mode == "deny" and how.names),
         not covers,
         not within,
         not unasked,

@@ -38,7 +38,7 @@ class Policy:
 
     def __init__(self, home: Path, timeout_s: float, trials: Mapping[str, str]) -> None:
         """`trials` holds for each entry point an input that any working policy answers."""
-        self._watched = Watched(home / "policy", ".rego")
+        self._watched = Watched(home / "policy", modules.SUFFIX, modules.LARGEST_MODULE_BYTES)
         self._timeout_s = timeout_s
         self._trials = dict(trials)
         self._lock = anyio.Lock()

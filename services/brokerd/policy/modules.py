@@ -9,7 +9,9 @@ import msgspec
 from brokerd.policy import lint
 from brokerd.watch import Content
 from proto.canon import canonical, digest
+from proto.escape import escape
 
+SUFFIX: Final = ".rego"
 LARGEST_MODULE_BYTES: Final = 1 << 17
 MOST_MODULES_BYTES: Final = 1 << 19
 """All of them are shown in one frame."""
@@ -39,7 +41,10 @@ def built_in() -> tuple[Module, ...]:
 
 def root_modules(contents: Mapping[str, Content]) -> tuple[Module, ...]:
     """The root's own modules as texts, readable or not: one that is not has its problem."""
-    return tuple(_root_module(f"policy/{name}", content) for name, content in contents.items())
+    return tuple(
+        _root_module(f"policy/{escape(name)}" if name.endswith(SUFFIX) else f"{name}/", content)
+        for name, content in contents.items()
+    )
 
 
 def compose(root: tuple[Module, ...]) -> tuple[Module, ...]:
@@ -78,8 +83,6 @@ def digest_of(modules: tuple[Module, ...]) -> str:
 def _root_module(name: str, content: Content) -> Module:
     if isinstance(content, OSError):
         return Module(name, "root", "", f"{name}: cannot be read: {content.strerror or content}")
-    if len(content) > LARGEST_MODULE_BYTES:
-        return Module(name, "root", "", f"{name}: longer than {LARGEST_MODULE_BYTES} bytes")
     try:
         return Module(name, "root", content.decode())
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 """The owner's grants: their files, what is refused in them and how it is said, and which one is chosen."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,55 @@ def test_an_empty_folder_has_the_built_in_grants_and_lists_none(tmp_path: Path) 
         assert grants == GrantSet()
         assert [grant.id for tool in ("recall", "memory") for grant in grants.matching(tool)] == list(HASHES)
         assert grants.grants == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a=" + b"[" * 100_000,
+        b"#" * (64 * 1024 + 1),
+        b"\xff",
+        b"tool = " + b"9" * 10_000,
+        b"\xef\xbb\xbf" + WEB.encode(),
+    ],
+    ids=["nested", "long", "no text", "a number", "a mark"],
+)
+def test_a_file_that_cannot_be_used_closes_and_stays_closed(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "grants").mkdir()
+    (tmp_path / "grants/web.toml").write_text(WEB)
+    shelf = Shelf(tmp_path)
+    assert shelf.now().problems == ()
+    (tmp_path / "grants/bad.toml").write_bytes(data)
+    os.utime(tmp_path / "grants/bad.toml", (1, 1))  # long settled
+    for _ in range(3):
+        (problem,) = shelf.now().problems
+        assert problem.startswith("grants/bad.toml: ")
+
+
+def test_whatever_is_raised_in_reading_a_grant_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "grants").mkdir()
+    (tmp_path / "grants/web.toml").write_text(WEB)
+    shelf = Shelf(tmp_path)
+    assert shelf.now().problems == ()
+
+    def fail(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("brokerd.grants.shelf.parse_grant", fail)
+    (tmp_path / "grants/more.toml").write_text(WEB)
+    for _ in range(2):
+        assert shelf.now().problems[0] == "grants/more.toml: cannot be read: RecursionError"
+
+
+def test_a_grant_that_denies_does_so_whatever_the_scheme() -> None:
+    deny = parse_grant("no", b'tool = "http_fetch"\nmode = "deny"\nhosts = ["localhost"]\n', "no")
+    auto = parse_grant("yes", WEB.replace("example.org", "localhost").encode() + b"loopback = true\n", "yes")
+    for scheme in ("http", "https"):
+        chosen = choose(
+            (auto, deny), Subject(url=parse_url(f"{scheme}://localhost:3000/")), Label(DataClass.PUBLIC, False)
+        )
+        assert chosen is not None
+        assert chosen.grant.id == "no"
 
 
 @pytest.mark.parametrize("tool", ["recall", "memory"])
