@@ -16,6 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from loopd.config import Config
 from loopd.ports.all import Ports
+from loopd.ports.notices import Notices
 from loopd.session import window
 from loopd.session.baseline import Baseline, context_tokens
 from loopd.session.marks import FULL, Marks
@@ -50,6 +51,7 @@ class Conversations:
         self._store = store
         self._marks = marks
         self._ports = ports
+        self._notices = Notices(ports.memory.updated)
         self._config = config
         self._clock = clock
         self._opening = Opening(store, ports.memory, ports.broker, config, clock)
@@ -72,7 +74,7 @@ class Conversations:
 
         async def run() -> None:
             with sender:
-                emit(await self._chat(session, text, emit))
+                emit(await self._chat(tasks, session, text, emit))
 
         tasks.start_soon(run)
         return receiver
@@ -103,14 +105,16 @@ class Conversations:
         unfinished = await anyio.to_thread.run_sync(self._unfinished)
         async with anyio.create_task_group() as tasks:
             for session in unfinished:
-                tasks.start_soon(self._resume, session, limiter)
+                tasks.start_soon(self._resume, tasks, session, limiter)
 
     def _unfinished(self) -> list[str]:
         return [session for session in self._store.ids() if not self._store.is_finished(session)]
 
     # A turn that somebody began.
 
-    async def _chat(self, session: str | None, text: str, emit: Emitter) -> ChatDone | ChatFailed:
+    async def _chat(
+        self, tasks: anyio.abc.TaskGroup, session: str | None, text: str, emit: Emitter
+    ) -> ChatDone | ChatFailed:
         known = session
         try:
             self._check_text(text)
@@ -118,11 +122,11 @@ class Conversations:
                 opened = await self._opening.new(lambda baseline: self._check_fits(baseline, text))
                 known = opened.loaded.baseline.session
                 with self._held(known) as stop:
-                    return await self._say(opened, text, emit, stop, new=True)
+                    return await self._say(tasks, opened, text, emit, stop, new=True)
             with self._held(session) as stop:
                 if self._marks.is_full(session):
                     raise Fault(FULL)
-                return await self._say(await self._resumed(session), text, emit, stop, new=False)
+                return await self._say(tasks, await self._resumed(session), text, emit, stop, new=False)
         except Fault as fault:
             return _failed(known, fault)
         except Exception:  # noqa: BLE001  (whatever a turn does, the daemon lives and its client is told)
@@ -130,7 +134,14 @@ class Conversations:
             return _failed(known, Fault("internal"))
 
     async def _say(
-        self, opened: Opened, text: str, emit: Emitter, stop: anyio.Event, *, new: bool
+        self,
+        tasks: anyio.abc.TaskGroup,
+        opened: Opened,
+        text: str,
+        emit: Emitter,
+        stop: anyio.Event,
+        *,
+        new: bool,
     ) -> ChatDone | ChatFailed:
         baseline = opened.loaded.baseline
         emit(
@@ -152,7 +163,7 @@ class Conversations:
         driver, machine = self._turn(opened, room, emit)
         finish = await driver.run(Said(text), stop)
         self._settle(baseline.session, driver, machine, len(opened.loaded.records), finish.code)
-        return await self._told(baseline.session, driver, finish)
+        return await self._told(tasks, baseline.session, driver, finish)
 
     def _turn(self, opened: Opened, room: Window, emit: Emitter) -> tuple[Driver, Machine]:
         loaded, label = opened
@@ -168,10 +179,12 @@ class Conversations:
         elif code is not None:
             self._marks.end(session, record, code)
 
-    async def _told(self, session: str, driver: Driver, finish: Finish) -> ChatDone | ChatFailed:
+    async def _told(
+        self, tasks: anyio.abc.TaskGroup, session: str, driver: Driver, finish: Finish
+    ) -> ChatDone | ChatFailed:
         """The last event of a turn; memoryd is told first, so that the next session can recall this one at once."""
         if driver.is_answered:
-            await self._ports.memory.updated(session)
+            await self._notices.tell(tasks, session)
         if finish.code == FULL:
             await self._ports.broker.close(session)
         if finish.code is not None:
@@ -183,12 +196,12 @@ class Conversations:
 
     # A turn that a crash left.
 
-    async def _resume(self, session: str, limiter: anyio.CapacityLimiter) -> None:
+    async def _resume(self, tasks: anyio.abc.TaskGroup, session: str, limiter: anyio.CapacityLimiter) -> None:
         wait_s = _FIRST_WAIT_SECONDS
         while session not in self._busy:
             try:
                 async with limiter:
-                    code, again = await self._resume_once(session)
+                    code, again = await self._resume_once(tasks, session)
             except Fault as fault:
                 code, again = fault.code, fault.code in TRANSIENT
             except Exception:  # noqa: BLE001  (one session must not keep the others from being resumed)
@@ -201,7 +214,7 @@ class Conversations:
             await anyio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_SECONDS)
 
-    async def _resume_once(self, session: str) -> tuple[str | None, bool]:
+    async def _resume_once(self, tasks: anyio.abc.TaskGroup, session: str) -> tuple[str | None, bool]:
         """Take one session up again; the code with which it was not answered, and whether to try again."""
         with self._held(session) as stop:
             opened = await self._resumed(session)
@@ -215,7 +228,7 @@ class Conversations:
             finish = await driver.run(Resumed(), stop)
             again = finish.code in TRANSIENT and before + 1 < RESUMES
             self._settle(session, driver, machine, where.last_user, None if again else finish.code)
-            await self._told(session, driver, finish)
+            await self._told(tasks, session, driver, finish)
             return finish.code, again
 
     # Both.

@@ -1,5 +1,6 @@
 """memoryd as loopd sees it: the memory block, and a list of the sessions whose logs have new records."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ BLOCK = "# soul.md\nYou are calm.\n\n# memory.md (0 of 2,200 characters)\n(empty
 
 
 class FakeMemory(FramedFake):
-    """The daemon. `block` is served, and may be changed; `fault` is a code with which it refuses."""
+    """The daemon. `block` is served, and may be changed; `fault` is a code with which it refuses.
+
+    While `running` is not set, it takes word of new records and answers nothing; `came` holds the words that came.
+    """
 
     def __init__(self, home: Path, block: str = BLOCK) -> None:
         row = socket("loop-memory")
@@ -23,6 +27,9 @@ class FakeMemory(FramedFake):
         self.block = block
         self.fault: Fault | None = None
         self.updated: list[str] = []
+        self.came: list[str] = []
+        self.running = threading.Event()
+        self.running.set()
 
     def answer(self, request: Any, send: Send) -> msgspec.Struct:
         """What memoryd would say."""
@@ -32,6 +39,8 @@ class FakeMemory(FramedFake):
             case MemoryBlock():
                 return MemoryBlockReply(text=self.block)
             case SessionUpdated():
+                self.came.append(request.session)
+                self.running.wait(30)
                 self.updated.append(request.session)
                 return Ok()
             case _:

@@ -52,7 +52,6 @@ async def test_a_first_turn(home: Path) -> None:
         {"kind": "user", "text": "hi", "author": None},
         {"kind": "assistant", "content": "Hello, owner.", "tool_calls": []},
     ]
-    assert outside.memory.updated == [opened.session]
     (session_open,) = outside.broker.of(SessionOpen)
     assert (session_open.new, session_open.session_kind, session_open.principal) == (True, "chat", "owner")
     assert (session_open.domain, session_open.destination, session_open.auth) == ("dom-me", "local", "none")
@@ -140,10 +139,22 @@ async def test_memoryd_is_told_after_a_finished_turn_and_not_after_one_that_ends
             assert outside.memory.updated == []
             session = events[0].session
             assert isinstance((await rig.chat("hi", session))[-1], ChatDone)
-            assert outside.memory.updated == [session]
+            await until(lambda: outside.memory.updated == [session])
             # A memoryd that fails costs the answer nothing.
             outside.memory.fault = Fault("internal")
             assert isinstance((await rig.chat("hi", session))[-1], ChatDone)
+
+
+async def test_a_memoryd_that_hangs_holds_no_answer_up_and_is_told_later(home: Path) -> None:
+    with world(home, [{"text": "a"}, {"text": "b"}, {"text": "c"}]) as outside:
+        outside.memory.running.clear()
+        async with loopd(home) as rig:
+            with anyio.fail_after(20):
+                session = (await rig.chat("one"))[-1].session
+                assert [(await rig.chat(text, session))[-1].text for text in ("two", "three")] == ["b", "c"]
+            assert outside.memory.came == [session]
+            outside.memory.running.set()
+            await until(lambda: outside.memory.updated == [session, session])
 
 
 async def test_without_memory_no_session_starts_and_those_that_are_there_go_on(home: Path) -> None:

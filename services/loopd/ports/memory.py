@@ -9,7 +9,7 @@ from proto.messages.wire import Ok
 from proto.role.call import call
 from proto.role.log import logger
 
-_UPDATED_SECONDS: Final = 5.0
+_UPDATED_SECONDS: Final = 60.0
 
 
 class MemoryPort:
@@ -40,7 +40,8 @@ class MemoryPort:
 
     async def updated(self, session: str) -> None:
         """Say that a log has new records. Best effort: memoryd catches up at its next start."""
+        word, connect_within_s = SessionUpdated(session=session), self._connect_within_s
         try:
-            await call(self._path, SessionUpdated(session=session), Ok, timeout_s=_UPDATED_SECONDS)
+            await call(self._path, word, Ok, timeout_s=_UPDATED_SECONDS, connect_within_s=connect_within_s)
         except Fault as fault:
             logger().warning("memory-not-told", session=session, code=fault.code)
