@@ -20,13 +20,14 @@ from brokerd.runtime.outcome import Done, Redirect
 from brokerd.sessions import Sessions
 from brokerd.taint import Taint
 from proto.canon import compact
-from proto.escape import clip
+from proto.escape import clip, escape
 from proto.labels import PRIVATE, Label
 from proto.messages.broker import ApprovalWanted, ToolRequest, ToolResponse
 from proto.reasons import REASONS
 from proto.role.serve import Connection
 
 _LONGEST_QUESTION_CHARS: Final = 4000
+_LONGEST_TOOL_CHARS: Final = 200
 _REFUSED: Final[dict[Outcome, str]] = {
     "denied": "denied",
     "lapsed": "lapsed",
@@ -37,13 +38,17 @@ _REFUSED: Final[dict[Outcome, str]] = {
 """The reason of the denial that an approval ended in."""
 
 
+Origin = tuple[str, str, int]
+"""Scheme, host and port of a URL: what a redirect may not leave without a new question."""
+
+
 class Permit(msgspec.Struct, frozen=True):
-    """What the owner allowed: these arguments, or a redirect on the same host, under this label and no other."""
+    """What the owner allowed: these arguments, or a redirect within their origin, under this label and no other."""
 
     approval: str
     label: Label
     arguments_sha256: str
-    host: str | None
+    origin: Origin | None
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +61,17 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> dict[str, object]:
         """What names it in the audit log."""
         request = self.request
-        named: dict[str, object] = {"session": request.session, "call": request.call, "tool": request.tool}
+        tool = clip(request.tool, _LONGEST_TOOL_CHARS)
+        named: dict[str, object] = {"session": request.session, "call": request.call, "tool": tool}
         return {**named, "hop": self.hop} if self.hop else named
 
-    def permitted(self, host: str | None, label: Label) -> Permit | None:
+    def permitted(self, origin: Origin | None, label: Label) -> Permit | None:
         """The owner's approval that covers this hop, if there is one."""
         wanted = arguments_sha256(self.request.arguments)
         for permit in self.permits:
-            same = permit.arguments_sha256 == wanted or (self.hop > 0 and host is not None and permit.host == host)
+            same = permit.arguments_sha256 == wanted or (
+                self.hop > 0 and origin is not None and permit.origin == origin
+            )
             if same and permit.label == label:
                 return permit
         return None
@@ -80,11 +88,11 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """A call that waits for the owner; `host` is what it would reach."""
+    """A call that waits for the owner; `origin` is what it would reach."""
 
     errand: Errand
     waiting: Waiting
-    host: str | None
+    origin: Origin | None
 
 
 class Calls:
@@ -105,6 +113,9 @@ class Calls:
         errand = Errand(request=request)
         while True:
             async with self._sessions.turn(request.session):
+                if connection.peer_gone():
+                    # Nobody hears the result of what waited for its turn: it is not begun.
+                    raise anyio.BrokenResourceError
                 ended = await self._go(errand)
             if isinstance(ended, ToolResponse):
                 return ended
@@ -138,8 +149,7 @@ class Calls:
         label = session.label if session else strictest()
         question = Question(session=session, label=label, tool=request.tool, arguments=request.arguments)
         decision = await self._decider.decide(question)
-        host = _host(decision)
-        permit = errand.permitted(host, label) if decision.verdict == "ask" else None
+        permit = errand.permitted(_origin(decision), label) if decision.verdict == "ask" else None
         if permit is not None:
             decision = await self._decider.decide(msgspec.structs.replace(question, approved=True))
         elif decision.verdict == "ask" and errand.outdated(label):
@@ -158,11 +168,11 @@ class Calls:
             session=request.session,
             call=request.call,
             tool=request.tool,
-            text=_question(errand),
+            text=_question(errand, decision),
             arguments_sha256=arguments_sha256(request.arguments),
             label=decision.label,
         )
-        return Paused(errand, self._approvals.ask(asked), _host(decision))
+        return Paused(errand, self._approvals.ask(asked), _origin(decision))
 
     async def _owner(self, paused: Paused, connection: Connection) -> Outcome:
         """Tell the requester that the owner is asked, and wait."""
@@ -194,19 +204,31 @@ class Calls:
 
 def _with_permit(paused: Paused) -> Errand:
     waiting, errand = paused.waiting, paused.errand
-    permit = Permit(waiting.approval.approval, waiting.asked.label, waiting.asked.arguments_sha256, paused.host)
+    permit = Permit(waiting.approval.approval, waiting.asked.label, waiting.asked.arguments_sha256, paused.origin)
     return msgspec.structs.replace(errand, permits=(*errand.permits, permit))
 
 
-def _host(decision: Decision) -> str | None:
+def _origin(decision: Decision) -> Origin | None:
     url = decision.facts.subject.url if decision.facts else None
-    return url.host if url else None
+    return (url.scheme, url.host, url.port) if url else None
 
 
-def _question(errand: Errand) -> str:
-    """What the owner reads; escaped, so that nothing in it is taken for the box's own words."""
+def _question(errand: Errand, decision: Decision) -> str:
+    """What the owner reads; escaped, so that nothing in it is taken for the box's own words.
+
+    A URL is shown as it will be asked for, where a name that only looks like another one is plain ASCII; then, if that
+    differs, as the model wrote it.
+    """
     request = errand.request
-    if request.tool == "http_fetch":
-        verb = "http_fetch, redirected to" if errand.hop else "http_fetch"
-        return clip(f"{verb} {request.arguments.get('url')}", _LONGEST_QUESTION_CHARS)
+    url = decision.facts.subject.url if decision.facts else None
+    if url is not None:
+        verb = f"{request.tool}, redirected to" if errand.hop else request.tool
+        shown, written = str(url), str(request.arguments.get("url"))
+        question = clip(f"{verb} {shown}", _LONGEST_QUESTION_CHARS)
+        return question if shown == written else f"{question} (written {_ascii(written)})"
     return clip(f"{request.tool} {compact(request.arguments)}", _LONGEST_QUESTION_CHARS)
+
+
+def _ascii(text: str) -> str:
+    """A text of at most 2,048 characters in which no character stands for another that looks like it."""
+    return "".join(char if char.isascii() else f"\\u{{{ord(char):x}}}" for char in escape(text))

@@ -9,12 +9,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from brokerd import facts
+from brokerd import facts, guard
 from brokerd.facts import Facts, Question
 from brokerd.grants.grant import Grant
-from brokerd.grants.shelf import GrantSet, Shelf
-from brokerd.policy.inforce import Policy
-from brokerd.policy.verdict import INVALID, Verdict
+from brokerd.grants.shelf import Shelf
+from brokerd.policy.inforce import NO_POLICY, Answer, Policy
+from brokerd.policy.verdict import Verdict
 from brokerd.sessions import Session
 from brokerd.watch import Watched
 from proto.escape import clip
@@ -80,8 +80,12 @@ class Decider:
         """The decision on a call, under the grants and the policy as they are now."""
         grants = self.shelf.now()
         found = facts.of_tool(question, grants, self._clock())
-        answer = await self.policy.ask(facts.TOOL, term_of(found.term))
-        verdict = _kept_safe(answer.verdict, found, grants, question)
+        if found.problem is not None:
+            # The policy is not asked about what has no shape: such arguments are of any size.
+            answer = Answer(Verdict("deny", guard.tool_denials(found, grants, question)), NO_POLICY)
+        else:
+            answer = await self.policy.ask(facts.TOOL, term_of(found.term))
+        verdict = guard.keep_tool(answer.verdict, found, grants, question)
         return Decision(
             verdict=verdict.verdict,
             reasons=verdict.reasons,
@@ -106,9 +110,7 @@ class EgressDecider:
         rules = self._rules()
         term = facts.of_egress(ask, session, label, rules, self._clock())
         answer = await self._policy.ask(facts.EGRESS, term_of(term))
-        verdict = answer.verdict
-        if verdict.verdict != "deny" and (verdict.verdict == "ask" or rules is None or not (session and session.open)):
-            verdict = INVALID
+        verdict = guard.keep_egress(answer.verdict, ask, session, label, rules)
         return Decision(verdict=verdict.verdict, reasons=verdict.reasons, label=label, policy=answer.policy)
 
     def _rules(self) -> Rules | None:
@@ -126,13 +128,3 @@ class EgressDecider:
 def term_of(value: dict[str, object]) -> str:
     """An input as the JSON text that the engine takes."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _kept_safe(verdict: Verdict, found: Facts, grants: GrantSet, question: Question) -> Verdict:
-    """What no policy may allow: a call without an open session, a grant that is valid, and arguments of its shape."""
-    if verdict.verdict == "deny":
-        return verdict
-    session_open = question.session is not None and question.session.open
-    if not session_open or grants.problems or found.grant is None or found.problem is not None:
-        return INVALID
-    return verdict

@@ -1,6 +1,7 @@
 """What the policy is told: facts as booleans and integers, computed here, and never by Rego.
 
-The arguments of a call are there too, for a root's own rules; the built-in policy does not look at them.
+The arguments of a call are there too, for a root's own rules; the built-in policy does not look at them. They go in
+whole, once they have the tool's shape, or the call is refused: what is left out, no rule could deny.
 """
 
 from datetime import datetime
@@ -12,6 +13,7 @@ from brokerd.grants.fit import Fit, Subject, subject_of
 from brokerd.grants.grant import Grant
 from brokerd.grants.shelf import GrantSet, choose
 from brokerd.sessions import REOPENED, Session
+from proto.canon import compact
 from proto.labels import Label
 from proto.messages.broker import EgressAsk
 from proto.rules import Rules
@@ -19,8 +21,11 @@ from proto.tools import TOOLS, parse_arguments
 
 TOOL: Final = "boxmaker/tool/decision"
 EGRESS: Final = "boxmaker/egress/decision"
-_RUNTIMES: Final = ("memoryd", "egressd")
+RUNTIMES: Final = ("memoryd", "egressd")
 """The runtimes that there are; launcherd's tools have none yet."""
+_MOST_VALUES: Final = 4000
+_MOST_BYTES: Final = 1 << 19
+"""Of arguments as JSON. The engine's time grows with the square of the number of values; 4,000 are 0.1 s."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +44,7 @@ class Facts(msgspec.Struct, frozen=True):
     term: dict[str, Any]
     grant: Grant | None
     subject: Subject
+    fit: Fit
     problem: str | None
 
 
@@ -56,7 +62,7 @@ def of_tool(question: Question, grants: GrantSet, now: datetime) -> Facts:
     term = {
         "decision": "tool",
         "tool": question.tool,
-        "arguments": question.arguments,
+        "arguments": question.arguments if problem is None else {},
         "approved": question.approved,
         "session": _session(question.session, question.label),
         "grant": _grant(chosen.grant) if chosen else None,
@@ -64,7 +70,7 @@ def of_tool(question: Question, grants: GrantSet, now: datetime) -> Facts:
             "grants_valid": not grants.problems,
             "tool_known": known,
             "arguments_valid": known and problem is None,
-            "runtime_present": known and TOOLS[question.tool].runtime in _RUNTIMES,
+            "runtime_present": known and TOOLS[question.tool].runtime in RUNTIMES,
             "scheme": fit.scheme,
             "host": fit.host,
             "host_exact": fit.host_exact,
@@ -75,7 +81,7 @@ def of_tool(question: Question, grants: GrantSet, now: datetime) -> Facts:
         "host": subject.url.host if subject.url else "",
         "now": _now(now),
     }
-    return Facts(term, chosen.grant if chosen else None, subject, problem)
+    return Facts(term, chosen.grant if chosen else None, subject, fit, problem)
 
 
 def of_egress(
@@ -100,11 +106,33 @@ def of_egress(
 
 def _subject(question: Question) -> tuple[Subject, str | None]:
     try:
-        return subject_of(parse_arguments(question.tool, question.arguments)), None
+        subject = subject_of(parse_arguments(question.tool, question.arguments))
+        _check_size(question.arguments)
     except KeyError:
         return Subject(), "there is no such tool"
     except ValueError as error:
         return Subject(), str(error)
+    return subject, None
+
+
+def _check_size(arguments: dict[str, Any]) -> None:
+    """Refuse more than the policy is given.
+
+    Raises:
+        ValueError: there are too many values, or too many bytes.
+
+    """
+    if _values(arguments) > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
+    if len(compact(arguments).encode()) > _MOST_BYTES:
+        raise ValueError(f"longer than {_MOST_BYTES} bytes")
+
+
+def _values(value: Any) -> int:
+    """How many values there are in one, itself and the keys among them."""
+    if isinstance(value, dict):
+        return 1 + len(value) + sum(map(_values, value.values()))
+    return 1 + sum(map(_values, value)) if isinstance(value, list) else 1
 
 
 def _session(session: Session | None, label: Label) -> dict[str, Any]:

@@ -251,6 +251,55 @@ async def test_a_redirect_on_the_host_that_was_allowed_is_not_asked_again_and_on
         assert len(brokerd.egressd.fetches) == 3
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("http://localhost:3000/", "http://localhost:9000/admin/delete?x=1"),
+        ("http://localhost:3000/", "https://localhost:3000/"),
+        ("https://localhost/", "http://localhost/"),
+        ("https://localhost/", "https://127.0.0.1/"),
+    ],
+    ids=["port", "scheme", "scheme and port", "host"],
+)
+async def test_a_redirect_to_another_origin_is_asked_again(home: Path, first: str, second: str) -> None:
+    async with running(home) as brokerd, anyio.create_task_group() as tasks:
+        brokerd.grant("web", mode="ask", hosts=["localhost", "127.0.0.1"], loopback=True)
+        brokerd.egressd.redirect(first, second)
+        brokerd.egressd.page(second)
+        await brokerd.open()
+        wanted, approval = await _asked(brokerd, tasks, first)
+        await _answer(brokerd, approval, allow=True)
+        again = await wanted.question(2)
+        assert wanted.questions[1].text == f"http_fetch, redirected to {second}"
+        await _answer(brokerd, again, allow=False)
+        assert (await wanted.answer()).text == REASONS["denied"]
+        assert [fetch.url for fetch in brokerd.egressd.fetches] == [first]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (
+            "https://\u0430\u0440\u0440\u04cf\u0435.com/login",
+            "https://xn--80ak6aa92e.com/login (written https://\\u{430}\\u{440}\\u{440}\\u{4cf}\\u{435}.com/login)",
+        ),
+        ("HTTPS://Example.org:443/a", "https://example.org/a (written HTTPS://Example.org:443/a)"),
+        ("https://example.org/\u202e", "https://example.org/%E2%80%AE (written https://example.org/\\u{202e})"),
+        ("https://example.org/a?b=c", "https://example.org/a?b=c"),
+    ],
+    ids=["looks alike", "case", "hidden", "plain"],
+)
+async def test_the_owner_reads_the_url_that_will_be_asked_for(home: Path, written: str, shown: str) -> None:
+    async with running(home) as brokerd, anyio.create_task_group() as tasks:
+        brokerd.grant("web", mode="ask")
+        await brokerd.open()
+        wanted, approval = await _asked(brokerd, tasks, written)
+        assert wanted.questions[0].text == f"http_fetch {shown}"
+        await _answer(brokerd, approval, allow=True)
+        await wanted.answer()
+        assert brokerd.egressd.fetches[0].url == shown.partition(" ")[0]
+
+
 async def test_what_the_owner_reads_is_escaped(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
         brokerd.write("policy/ask.rego", 'package boxmaker.root\n\nimport rego.v1\n\nask if input.tool == "memory"\n')

@@ -1,16 +1,19 @@
 """Tool calls over the real sockets: what is decided, where it runs, and which label comes back."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
 from brokerd.grants.builtin import BUILT_IN
+from brokerd.policy.inforce import NO_POLICY
 from brokerd.runtime.fetch import TOO_MANY_REDIRECTS
 from proto.faults import FAULTS, Fault
 from proto.labels import PRIVATE, PUBLIC, DataClass, Label
 from proto.messages.egress import FetchFailed
 from proto.reasons import REASONS
+from proto.tools import TOOLS
 from tests.brokerd.running import S, label_of, running
 from tests.fakes.memoryd import Refusal
 
@@ -303,6 +306,60 @@ async def test_a_write_decided_before_a_fetch_ended_is_applied_after_it_under_th
             brokerd.egressd.gate.set()
         (write,) = brokerd.memoryd.calls
         assert (write.taint, write.untrusted) == (DataClass.PRIVATE, True)
+
+
+async def test_a_call_whose_requester_hung_up_before_its_turn_is_not_begun(home: Path) -> None:
+    async with running(home) as brokerd, anyio.create_task_group() as tasks:
+        await brokerd.open()
+        brokerd.memoryd.gate = anyio.Event()
+        tasks.start_soon(brokerd.tool, "recall", RECALL)
+        await brokerd.memoryd.began.wait()
+        for call_id in ("gone", "stays"):
+            stays = partial(brokerd.tool, "memory", ADD, call_id=call_id)
+            if call_id == "stays":
+                tasks.start_soon(stays)
+                await anyio.sleep(0.1)
+            else:
+                with anyio.move_on_after(0.2):
+                    await stays()
+        brokerd.memoryd.gate.set()
+        with anyio.fail_after(20):
+            while len(brokerd.memoryd.calls) < 2:  # noqa: ASYNC110  (another task's)
+                await anyio.sleep(0.02)
+        assert [sent.request.call for sent in brokerd.memoryd.calls] == ["c1", "stays"]
+        assert "gone" not in [line["call"] for line in brokerd.audit("decision")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("recall", {"query": ["x"] * 30_000}),
+        ("recall", {"query": "x", "k": {str(number): number for number in range(20_000)}}),
+        ("memory", {"action": "consolidate", "file": "memory", "entries": [{"old": "a", "keep": True}] * 1000}),
+        ("memory", {"action": "add", "file": "memory", "text": "\0" * 100_000}),
+        ("x" * 500_000, {}),
+    ],
+    ids=["items", "keys", "entries", "bytes", "name"],
+)
+async def test_what_no_tool_takes_is_refused_without_the_policy(
+    home: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    async with running(home) as brokerd:
+        await brokerd.open()
+        reply = await brokerd.tool(tool, arguments)
+        reason = "arguments" if tool in TOOLS else "tool-unknown"
+        assert reply.text.startswith(REASONS[reason])
+        (decision,) = brokerd.audit("decision")
+        assert (decision["reasons"], decision["policy"]) == ([reason], NO_POLICY)
+        assert len(decision["tool"]) <= 200
+        assert brokerd.memoryd.calls == []
+
+
+async def test_a_consolidate_of_hundreds_of_entries_is_decided(home: Path) -> None:
+    async with running(home) as brokerd:
+        await brokerd.open()
+        entries = [{"old": f"entry {number}", "keep": True} for number in range(700)]
+        assert (await brokerd.tool("memory", {"action": "consolidate", "file": "memory", "entries": entries})).ok
 
 
 async def test_the_calls_of_another_session_do_not_wait(home: Path) -> None:

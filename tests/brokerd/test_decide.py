@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from proto.faults import FAULTS
 from proto.labels import PRIVATE, DataClass, Label
+from proto.messages.broker import ApprovalAnswer
+from proto.messages.wire import Ok
 from proto.reasons import REASONS
-from tests.brokerd.running import label_of, running
+from tests.brokerd.running import Wanted, label_of, running
 
 pytestmark = pytest.mark.anyio
 
@@ -61,22 +64,51 @@ RULES = '[destinations.local]\nbase_url = "unix:x"\n'
 async def test_a_policy_that_allows_everything_cannot_allow_these(home: Path) -> None:
     async with running(home) as brokerd:
         brokerd.write("policy/all.rego", ALL.format(package="tool", ask="false"))
-        for tool, arguments in (("recall", {"query": "x"}), ("http_fetch", {"url": "https://example.org/"})):
-            assert (await brokerd.tool(tool, arguments)).text == REASONS["policy-invalid"]  # no session
+        brokerd.grant("no", mode="deny", hosts=["evil.example"])
+        brokerd.grant("web", hosts=["example.org", "*.example.org"])
+        recall, page = ("recall", {"query": "x"}), "https://example.org/"
+        brokerd.egressd.page(page)
+        for tool, arguments in (recall, ("http_fetch", {"url": page})):
+            assert (await brokerd.tool(tool, arguments)).text == REASONS["session-not-open"]
         await brokerd.open()
-        assert (await brokerd.tool("recall", {"query": "x"})).ok
-        for tool, arguments in (
-            ("recall", {"query": ""}),
-            ("no_such_tool", {}),
-            ("http_fetch", {"url": "https://example.org/"}),  # no grant
-            ("http_fetch", {"url": "ftp://example.org/"}),
-            ("run_command", {"command": "ls"}),
+        assert (await brokerd.tool(*recall)).ok
+        for tool, arguments, reason in (
+            ("recall", {"query": ""}, "arguments"),
+            ("no_such_tool", {}, "tool-unknown"),
+            ("http_fetch", {"url": "ftp://example.org/"}, "arguments"),
+            ("run_command", {"command": "ls"}, "runtime-absent"),
+            ("http_fetch", {"url": "https://evil.example/"}, "grant-denies"),
+            ("http_fetch", {"url": "http://evil.example/"}, "grant-denies"),
+            ("http_fetch", {"url": "https://other.example/"}, "host"),
+            ("http_fetch", {"url": "http://example.org/"}, "scheme"),
         ):
-            assert (await brokerd.tool(tool, arguments)).text == REASONS["policy-invalid"]
-        brokerd.write("grants/x.toml", "x")
-        assert (await brokerd.tool("recall", {"query": "x"})).text == REASONS["policy-invalid"]
-        assert len(brokerd.memoryd.calls) == 1
+            assert (await brokerd.tool(tool, arguments)).text.startswith(REASONS[reason])
         assert brokerd.egressd.fetches == []
+        assert (await brokerd.fetch(page)).ok
+        await brokerd.raise_label(Label(class_=DataClass.SECRET, untrusted=False))
+        assert (await brokerd.fetch(page)).text == REASONS["taint"]
+        brokerd.write("grants/x.toml", "x")
+        assert (await brokerd.tool(*recall)).text == REASONS["grants-invalid"]
+        assert (len(brokerd.memoryd.calls), len(brokerd.egressd.fetches)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "hosts", "reason"), [("ask", ["www.example.org"], "asks"), ("auto", ["*.example.org"], "untrusted-host")]
+)
+async def test_what_it_does_not_ask_the_owner_is_asked(home: Path, mode: str, hosts: list[str], reason: str) -> None:
+    async with running(home) as brokerd, anyio.create_task_group() as tasks:
+        brokerd.write("policy/all.rego", ALL.format(package="tool", ask="false"))
+        brokerd.grant("web", mode=mode, hosts=hosts)
+        url = "https://www.example.org/"
+        brokerd.egressd.page(url)
+        await brokerd.open(label=Label(class_=DataClass.PRIVATE, untrusted=True))
+        wanted = Wanted()
+        tasks.start_soon(brokerd.asking, "http_fetch", {"url": url}, wanted)
+        approval = await wanted.question()
+        assert brokerd.audit("decision")[-1]["reasons"] == [reason]
+        assert brokerd.egressd.fetches == []
+        await brokerd.owner(ApprovalAnswer(approval=approval, allow=True, by="me"), Ok)
+        assert (await wanted.answer()).ok
 
 
 @pytest.mark.parametrize("ask", ["true", "false"])
@@ -84,11 +116,14 @@ async def test_nor_may_bytes_leave_undecided(home: Path, ask: str) -> None:
     async with running(home) as brokerd:
         brokerd.write("policy/all.rego", ALL.format(package="egress", ask=ask))
         brokerd.write("grants.toml", RULES)
-        assert not (await brokerd.leave("local")).allow
+        assert (await brokerd.leave("local")).reasons == ["session-not-open"]
         await brokerd.open()
         assert (await brokerd.leave("local")).allow is (ask == "false")
+        assert (await brokerd.leave("nowhere")).reasons == ["destination"]
+        await brokerd.raise_label(Label(class_=DataClass.SECRET, untrusted=False))
+        assert (await brokerd.leave("local")).reasons == ["ceiling"]
         brokerd.write("grants.toml", "x")
-        assert not (await brokerd.leave("local")).allow
+        assert (await brokerd.leave("local")).reasons == ["rules-invalid"]
 
 
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)

@@ -11,7 +11,8 @@
 #   ask if input.now.hour_utc < 6                              # puts the question to the owner
 #
 # Helpers may stand in packages below boxmaker.root. A module of the package boxmaker.tool or boxmaker.egress takes the
-# place of the built-in one. Rules of the record, when there are any, are the package `rules`.
+# place of the built-in one, and can only be stricter: what the checks here deny or ask is denied or asked by brokerd
+# itself too (guard.py), whatever such a module says. Rules of the record, when there are any, are the package `rules`.
 package boxmaker.tool
 
 import rego.v1

@@ -1,0 +1,103 @@
+"""The guard in Python and the built-in policy in Rego say the same, so that no module of the root's can be laxer."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerd import app, facts, guard
+from brokerd.decide import term_of
+from brokerd.grants.grant import Grant, GrantFile
+from brokerd.grants.shelf import GrantSet
+from brokerd.policy import modules
+from brokerd.policy.engine import Engine
+from brokerd.policy.verdict import INVALID, Verdict, read
+from brokerd.sessions import Session, _from_request
+from proto.labels import DataClass, Label
+from proto.messages.broker import EgressAsk
+from proto.role.clock import now
+from proto.rules import Destination, Rules
+from tests.brokerd.running import opening
+
+ENGINE = Engine(modules.in_force(modules.built_in()))
+ALL = Verdict("allow", ("granted",))
+
+labels = st.builds(Label, st.sampled_from(DataClass), st.booleans())
+grants = st.builds(
+    GrantFile,
+    tool=st.just("http_fetch"),
+    mode=st.sampled_from(["auto", "ask", "deny"]),
+    max_taint=st.sampled_from(DataClass),
+    hosts=st.lists(st.sampled_from(["a.example", "*.example", "*", "localhost"]), min_size=1, max_size=2),
+    loopback=st.booleans(),
+)
+calls = st.sampled_from(
+    [
+        ("recall", {"query": "x"}),
+        ("recall", {"query": ""}),
+        ("run_command", {"command": "ls"}),
+        ("nothing", {}),
+        *(
+            ("http_fetch", {"url": f"{scheme}://{host}/"})
+            for scheme in ("http", "https")
+            for host in ("a.example", "b.example", "localhost", "c.test")
+        ),
+    ]
+)
+
+
+def _session(label: Label, is_open: bool) -> Session:
+    session = _from_request(opening(label=label), "loop-broker", "", label)
+    return msgspec.structs.replace(session, open=is_open)
+
+
+@settings(max_examples=300)
+@given(
+    calls,
+    st.lists(grants, max_size=3),
+    labels,
+    st.sampled_from([True, True, False, None]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_policy_that_allows_everything_comes_to_what_the_built_in_one_says(
+    call: tuple[str, dict[str, str]],
+    says: list[GrantFile],
+    label: Label,
+    is_open: bool | None,
+    approved: bool,
+    broken: bool,
+) -> None:
+    session = None if is_open is None else _session(label, is_open)
+    shelf = GrantSet(
+        tuple(Grant(f"g{number}", "", one) for number, one in enumerate(says)), ("a problem",) if broken else ()
+    )
+    question = facts.Question(session=session, label=label, tool=call[0], arguments=call[1], approved=approved)
+    found = facts.of_tool(question, shelf, now())
+    built_in = read(ENGINE.ask(facts.TOOL, term_of(found.term)))
+    kept = guard.keep_tool(ALL, found, shelf, question)
+    assert kept.verdict == built_in.verdict
+    if kept.verdict != "allow":
+        assert set(kept.reasons) <= set(built_in.reasons)
+    assert guard.keep_tool(INVALID, found, shelf, question) == INVALID
+    assert guard.keep_tool(built_in, found, shelf, question) == built_in
+
+
+@settings(max_examples=150)
+@given(labels, st.sampled_from([True, False, None]), st.none() | st.sampled_from(DataClass), st.booleans())
+def test_nothing_leaves_that_the_built_in_policy_would_keep(
+    label: Label, is_open: bool | None, ceiling: DataClass | None, readable: bool
+) -> None:
+    session = None if is_open is None else _session(label, is_open)
+    named = {"local": Destination(base_url="unix:x", ceiling=ceiling)} if ceiling else {}
+    rules = Rules(destinations=named) if readable else None
+    ask = EgressAsk(session="chat-1", call="c", destination="local", method="POST", path="/")
+    term = facts.of_egress(ask, session, label, rules, now())
+    built_in = read(ENGINE.ask(facts.EGRESS, term_of(term)))
+    kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
+    assert kept.verdict == built_in.verdict
+    assert set(kept.reasons) <= set(built_in.reasons)
+
+
+def test_the_trials_are_answered_by_the_built_in_policy() -> None:
+    for entrypoint, term in app.trial_terms().items():
+        assert read(ENGINE.ask(entrypoint, term)) != INVALID
