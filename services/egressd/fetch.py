@@ -12,15 +12,16 @@ import ssl
 from typing import Final, Literal, NamedTuple
 
 import anyio
-import anyio.to_process
 import h11
 
 from egressd.config import Fetch
+from egressd.reader import MODULE, answered, question
 from egressd.text import Text, plain
 from egressd.wire.addresses import is_loopback, is_public
 from egressd.wire.dial import Resolver, Upstream, dial_address, resolve
 from egressd.wire.inflate import Overflow, inflater
 from proto.messages.egress import Fetched, FetchFailed, FetchRedirected
+from proto.role.worker import Worker, WorkerLost
 from proto.urls import Url, join_url, parse_url
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -32,6 +33,8 @@ _TEXTS: Final = frozenset({"application/json", "application/xml", "application/x
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}\Z")
 _OTHER_NAME: Final = frozenset({62, 64})
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (openssl/x509_vfy.h)."""
+_MOST_READERS: Final = 2
+"""So many pages are read at once; one takes a few seconds at most."""
 _AGENT: Final = b"boxmaker"
 
 Reason = Literal["address", "name", "connect", "tls", "timeout", "size", "protocol", "content"]
@@ -60,6 +63,7 @@ class Fetcher:
         self._limits = limits
         self._tls = tls
         self._resolve = resolver
+        self._reading = anyio.CapacityLimiter(_MOST_READERS)
 
     async def hop(self, url: str, *, loopback: bool) -> Fetched | FetchRedirected | FetchFailed:
         """Fetch one hop; whatever fails is an answer."""
@@ -171,16 +175,20 @@ class Fetcher:
         limit = self._limits.text_bytes
         if response.content_type not in _HTML:
             return plain(response.body, response.charset, limit)
-        # In a process of its own: a page can be made to take long, and a process can be ended.
-        return await anyio.to_process.run_sync(
-            _text_of_page, response.body, response.charset, str(url), limit, cancellable=True
-        )
+        async with self._reading:
+            return await _read(question(response.body, response.charset, str(url), limit), self._limits.total_s)
 
 
-def _text_of_page(body: bytes, charset: str | None, url: str, limit_bytes: int) -> Text:
-    from egressd.page import html  # what reads HTML is large, and wanted in the worker alone
-
-    return html(body, charset, url, limit_bytes)
+async def _read(asked: bytes, within_s: float) -> Text:
+    """The text of a page, read in a process of its own: a page may be made to take long, and a process can be ended."""
+    try:
+        worker = await Worker.start(MODULE)
+        try:
+            return answered(await worker.ask(asked, within_s))
+        finally:
+            await worker.end()
+    except (WorkerLost, ValueError):
+        raise _Failed("content", "the page takes too much to read") from None
 
 
 def _parsed(text: str, *, loopback: bool) -> Url:

@@ -2,8 +2,12 @@
 
 import contextlib
 import gzip
+import os
+import re
+import signal
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +18,10 @@ import pytest
 from egressd import fetch
 from egressd.config import Fetch
 from egressd.fetch import Fetcher
+from proto.faults import Fault
 from proto.messages.egress import Fetch as FetchRequest
 from proto.messages.egress import Fetched, FetchFailed, FetchRedirected
+from proto.role.worker import Worker
 from tests.e2e.box import Box
 from tests.egressd.certificates import Authority
 from tests.fakes.upstream import answer, chunked, upstream
@@ -248,14 +254,43 @@ async def test_a_compressed_page_and_one_in_pieces(fetcher: Callable[..., Fetche
 async def test_a_page_that_takes_long_to_read_is_ended(
     monkeypatch: pytest.MonkeyPatch, fetcher: Callable[..., Fetcher]
 ) -> None:
-    monkeypatch.setattr(fetch, "_text_of_page", _never)
+    """The reader is stopped, so that it never answers."""
+    started: list[int] = []
+
+    class Stopped(Worker):
+        @classmethod
+        async def start(cls, module: str) -> Worker:
+            worker = await Worker.start(module)
+            os.kill(worker.pid, signal.SIGSTOP)
+            started.append(worker.pid)
+            return worker
+
+    monkeypatch.setattr(fetch, "Worker", Stopped)
     with upstream(answer(b"<p>x", content_type="text/html")) as up:
-        found = fetcher(limits=Fetch(total_s=1.5, body_bytes=10_000, text_bytes=1_000))
+        found = fetcher(limits=Fetch(total_s=0.5, body_bytes=10_000, text_bytes=1_000))
         _failed(await found.hop(f"http://127.0.0.1:{up.port}/", loopback=True), "timeout")
+    assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
 
 
-def _never(*_: object) -> None:
-    time.sleep(60)
+async def test_a_page_that_ends_its_reader_is_an_answer(
+    monkeypatch: pytest.MonkeyPatch, fetcher: Callable[..., Fetcher]
+) -> None:
+    monkeypatch.setattr(fetch, "MODULE", "egressd.of_another_version")
+    with upstream(answer(b"<p>x", content_type="text/html")) as up:
+        message = _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "content")
+    assert message == "the page takes too much to read"
+
+
+async def test_no_file_of_the_folder_is_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fetcher: Callable[..., Fetcher]
+) -> None:
+    for name in ("anyio", "egressd", "json", "html", "proto", "sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with upstream(answer(b"<p>x", content_type="text/html")) as up:
+        assert isinstance(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), Fetched)
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_over_the_socket(home: Path, box: Box) -> None:
@@ -266,9 +301,42 @@ async def test_over_the_socket(home: Path, box: Box) -> None:
         assert (answered.status, answered.text) == (200, "# hello")
         request = FetchRequest(session="chat-1", call="c2", url=url, loopback=False)
         _failed(box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected), "protocol")
-    (reader,) = _children(box.pid("egressd"))
-    assert box.stop("egressd") == {"egressd": 0}
-    assert not reader.exists()
+    assert _children(box.pid("egressd")) == []
+
+
+def test_a_reader_ends_with_its_daemon(home: Path, box: Box) -> None:
+    """It is stopped here, so that it can neither end its work nor see that nobody waits for it."""
+
+    def fetch_page(url: str) -> None:
+        with contextlib.suppress(Fault, OSError):
+            request = FetchRequest(session="chat-1", call="c1", url=url, loopback=True)
+            box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected)
+
+    with upstream(answer(b"<b>" * 600_000, content_type="text/html")) as up:
+        asking = threading.Thread(target=fetch_page, args=(f"http://127.0.0.1:{up.port}/",))
+        asking.start()
+        deadline = time.monotonic() + 20
+        while not (readers := [child for child in _children(box.pid("egressd")) if _is_confined(child)]):
+            assert time.monotonic() < deadline
+        os.kill(int(readers[0].name), signal.SIGSTOP)
+        box.kill("egressd")
+        asking.join()
+    while _lives(readers[0]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _is_confined(process: Path) -> bool:
+    """Whether a process has taken from itself what it needs not, all but the memory."""
+    with contextlib.suppress(OSError):
+        return re.search(r"Max cpu time +5 ", (process / "limits").read_text()) is not None
+    return False
+
+
+def _lives(process: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return "State:\tZ" not in (process / "status").read_text()
+    return False
 
 
 def _children(pid: int) -> list[Path]:

@@ -89,3 +89,27 @@ def test_no_page_can_stop_the_reader(page: str) -> None:
 
 def test_depth_is_no_danger() -> None:
     assert _text("<div>" * 30_000 + "deep") == "deep"
+
+
+HOSTILE = [
+    b"<!--", b"<!-->", b"<![CDATA[", b"<?", b"<!", b"<!DOCTYPE [", b"<", b"<a", b"<a ", b'<a b="', b"<a b='>", b"</a", b"</a>", b"<a>",
+    b"<p hidden>", b"<script>", b"</script", b"<title>", b"<textarea>", b"&", b"&lt", b"&#", b"&#x", b"9", b"&#x41;", b"=", b"'\"", b"/",
+    b" ", b"\n", b"<p style=display", b"<meta charset=", b"<pre>", b"<a href=//[>", b"<a href=x>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [b"", b"<a ", b"<script>", b"<title>", b"<p x='"])
+def test_the_time_is_linear_in_the_page(start: bytes) -> None:
+    """A page of 2 MiB that takes a quadratic reader hours; the test's own time limit is the bound."""
+    for hostile in HOSTILE:
+        body = start + hostile * (300_000 // len(hostile)) + b">"
+        html(body, None, URL, 200_000)
+
+
+def test_the_head_may_be_left_open() -> None:
+    assert _text("<html><head><title>t</title><style>x</style><body><p>seen") == "t\n\nseen"
+
+
+def test_a_text_that_is_long_enough_ends_the_reading() -> None:
+    found = html(b"<p>" + b"word " * 1_000 + b"<b>" * 300_000, None, URL, 100)
+    assert (found.text, found.truncated) == ("word " * 20, True)
