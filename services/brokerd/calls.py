@@ -21,7 +21,8 @@ from brokerd.sessions import Sessions
 from brokerd.taint import Taint
 from proto.canon import compact
 from proto.escape import clip, escape
-from proto.labels import PRIVATE, Label
+from proto.faults import Fault
+from proto.labels import PRIVATE, Label, join
 from proto.messages.broker import ApprovalWanted, ToolRequest, ToolResponse
 from proto.reasons import REASONS
 from proto.role.serve import Connection
@@ -193,11 +194,15 @@ class Calls:
         return await self._finish(errand, False, sentence, PRIVATE)
 
     async def _finish(self, errand: Errand, ok: bool, text: str, label: Label) -> ToolResponse:
-        """Raise the session's label, on disk, then answer."""
+        """Raise the session's label, on disk, then answer; a result that egressd must not carry yet is withheld."""
         request = errand.request
         session = self._sessions.find(request.session)
         if session is not None and session.open:
-            after = await self._taint.join(request.session, label, f"call {request.call}")
+            try:
+                after = await self._taint.join(request.session, label, f"call {request.call}")
+            except Fault as fault:
+                ok, text, after = False, str(fault), join(session.label, label)
+                label = PRIVATE
             self._audit.result(errand.names(), ok=ok, label=label, session_label=after)
         return ToolResponse(call=request.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted)
 

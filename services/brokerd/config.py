@@ -30,8 +30,8 @@ class Egress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """egressd's socket for brokerd; by default `run/broker-egress/egress.sock` under the home."""
     timeout_s: Seconds = 25.0
     """One hop of a fetch that has no answer by then fails as `egressd-unreachable`."""
-    notice_s: Seconds = 2.0
-    """How long a result waits for egressd to close what a risen label no longer allows."""
+    notice_s: Seconds = 5.0
+    """How long a result waits for egressd to close what a risen label no longer allows. It is then withheld."""
 
 
 class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -399,7 +399,8 @@ async def test_egressd_is_told_before_the_result_that_raised_the_label_is_handed
         assert [notice.untrusted for notice in brokerd.egressd.notices] == [True]
         brokerd.egressd.deaf = True
         brokerd.memoryd.label = SECRET
-        assert (
-            await brokerd.tool("recall", RECALL)
-        ).ok  # an egressd that does not answer holds it up, but not for ever
+        reply = await brokerd.tool("recall", RECALL)
+        assert (reply.ok, reply.text) == (False, FAULTS["egressd-unreachable"].sentence)
+        assert label_of(reply) == PRIVATE
+        assert brokerd.stored_label() == Label(class_=DataClass.SECRET, untrusted=True)
         assert len(brokerd.egressd.notices) == 2

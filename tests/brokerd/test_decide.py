@@ -182,7 +182,7 @@ async def test_an_egressd_that_is_not_there_fails_the_call_with_its_sentence(hom
         reply = await brokerd.fetch("https://example.org/")
         assert (reply.ok, reply.text, label_of(reply)) == (False, FAULTS["egressd-unreachable"].sentence, PRIVATE)
         top = Label(class_=DataClass.SECRET, untrusted=True)
-        assert await brokerd.raise_label(top) == top  # it is not waited for
+        assert await brokerd.raise_label(top) == top  # one that is not there has nothing under way
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Features: `pages` maps a URL to what fetching it gives (`fetched`, `fetch_redirected`, `fetch_failed`); records every fetch
 and every label it was told of, in the order in which they came; `began` is set by the first fetch; with `gate` set, a fetch waits for that event; with `deaf`,
-a label that rose is taken and never answered.
+a label that rose is taken and never answered; `busy` is how many labels that rose are refused as `busy` first.
 """
 
 from collections.abc import AsyncIterator
@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from proto.faults import Fault
 from proto.messages.broker import SessionLabel
 from proto.messages.egress import Fetch, Fetched, FetchFailed, FetchRedirected
 from proto.messages.wire import Ok, Ping
@@ -31,6 +32,7 @@ class FakeEgressd:
         self.began = anyio.Event()
         self.gate: anyio.Event | None = None
         self.deaf = False
+        self.busy = 0
 
     def page(self, url: str, text: str = "a page", *, status: int = 200) -> None:
         """Let a URL be a page."""
@@ -51,6 +53,9 @@ class FakeEgressd:
 
     async def _desk(self, request: Fetch | SessionLabel, connection: Connection) -> msgspec.Struct:
         if isinstance(request, SessionLabel):
+            if self.busy:
+                self.busy -= 1
+                raise Fault("busy")
             self.notices.append(request)
             if self.deaf:
                 await anyio.sleep_forever()

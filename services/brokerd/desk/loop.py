@@ -61,6 +61,7 @@ class LoopDesk:
     async def _open(self, request: SessionOpen) -> SessionState:
         if request.new:
             session = self._sessions.begin(request, VIA, stamp(self._clock()))
+            self._taint.began(session.session, session.label)
             self._audit.session("open", session.session, session.label, destination=session.destination, via=VIA)
             return _state(session.session, session.label)
         given = Label(class_=request.class_, untrusted=request.untrusted)
