@@ -44,7 +44,8 @@ async def run(arguments: Arguments, ready: Ready) -> None:
         store.settle_left(clock.stamp(clock.now()))
         destinations, credentials, flights = Destinations(home), Credentials(home, os.environ), Flights()
         ask = functools.partial(_ask, _at(home, config.sockets.decisions, "egress-broker", "broker.sock"), config.relay)
-        calls = Calls(destinations, credentials, store, Relaying(config.relay, tls, flights, ask), clock.now)
+        relaying = Relaying(config.relay, destinations, tls, flights, ask)
+        calls = Calls(credentials, store, relaying, clock.now)
         loop = LoopDesk(sockets.socket("loop-egress").path, calls, config.relay, state)
         openings = [
             Opening(

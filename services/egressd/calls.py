@@ -10,7 +10,7 @@ import h11
 import msgspec
 
 from egressd.credentials import Credentials
-from egressd.destinations import Destinations, Place
+from egressd.destinations import Place
 from egressd.meter.usage import Usage
 from egressd.relay import Call, Garbled, Relaying, relay
 from egressd.routes import Route, route
@@ -49,13 +49,11 @@ class Calls:
 
     def __init__(
         self,
-        destinations: Destinations,
         credentials: Credentials,
         store: UsageStore,
         relaying: Relaying,
         clock: Clock,
     ) -> None:
-        self._destinations = destinations
         self._credentials = credentials
         self._store = store
         self._relaying = relaying
@@ -69,11 +67,10 @@ class Calls:
             Gone: the client left before its request was whole.
 
         """
-        place = self._destinations.find(asked.destination)
-        found = route(place.rule.api, asked.method, asked.path)
-        if found is None:
-            raise Fault("route-unknown")
+        self._found(asked)
         with closing(await client.body()) as body:
+            # Looked up again: the owner may have changed the file while the body came.
+            place, found = self._found(asked)
             size_bytes = body.seek(0, os.SEEK_END)
             body.seek(0)
             call_id = f"model-{secrets.token_hex(8)}"
@@ -84,6 +81,13 @@ class Calls:
                 call = Call(call_id, asked, head, body, size_bytes, place, key)
                 outcome.ended = await self._relayed(call, client, answer)
                 outcome.status = answer.status or 0
+
+    def _found(self, asked: Asked) -> tuple[Place, Route]:
+        place = self._relaying.destinations.find(asked.destination)
+        found = route(place.rule.api, asked.method, asked.path)
+        if found is None:
+            raise Fault("route-unknown")
+        return place, found
 
     async def _relayed(self, call: Call, client: Client, answer: Answer) -> Ended:
         try:

@@ -1,7 +1,8 @@
-"""Relaying one call: connect, ask, send, answer, book. The driver of `wire.answer`, which knows the protocol.
+"""Relaying one call: ask, connect, send, answer. The driver of `wire.answer`, which knows the protocol.
 
-The order is the point (contract, "Directions, again"): everything that can fail fails before brokerd is asked, brokerd
-is asked on a connection that stands, and the first byte leaves right after it said yes.
+The order is the point (contract, "Directions, again"): the call is known to be under way, then brokerd is asked, and
+only then anything leaves; a name that is looked up and a greeting of TLS are bytes as well. Whatever changes after
+brokerd said yes, a label or the destination itself, ends the call.
 """
 
 import ssl
@@ -12,7 +13,7 @@ import anyio
 import h11
 
 from egressd.config import Relay
-from egressd.destinations import Place
+from egressd.destinations import Destinations, Place
 from egressd.flights import Flight, Flights
 from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
@@ -26,6 +27,8 @@ from proto.reasons import REASONS
 _PIECE_BYTES: Final = 64 << 10
 _CODES: Final = {"destination": "destination-unknown"}
 """Reasons of brokerd whose code has another name."""
+
+_CHANGED: Final = "refused: grants.toml was changed while the call was decided"
 
 Ask = Callable[[str, Asked], Awaitable[EgressDecision]]
 """Asks brokerd whether a call of an id may leave now; raises Fault when it does not answer."""
@@ -47,6 +50,7 @@ class Relaying(NamedTuple):
     """What every call needs."""
 
     limits: Relay
+    destinations: Destinations
     tls: ssl.SSLContext
     flights: Flights
     ask: Ask
@@ -65,11 +69,15 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying) ->
 
     """
     with shared.flights.enter(call.asked.session, call.place.ceiling) as flight:
+        _check(await shared.ask(call.id, call.asked))
+        # The record itself, not one like it: brokerd read the file between the two times that it was looked at here.
+        if shared.destinations.find(call.place.name) is not call.place:
+            raise Fault("rules-invalid", _CHANGED)
         upstream = await _connected(call.place, shared)
         flight.on_cut = upstream.cut
         try:
-            _check(await shared.ask(call.id, call.asked))
-            await _exchange(call, upstream, client, answer, shared.limits)
+            if not flight.label_rose:
+                await _exchange(call, upstream, client, answer, shared.limits)
         except (Fault, Garbled):
             # A connection that was cut from here looks as if the upstream had left.
             if not flight.label_rose:

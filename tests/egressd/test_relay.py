@@ -11,10 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proto.labels import DataClass
 from proto.messages import egress
-from proto.messages.broker import EgressAsk, SessionLabel
-from proto.messages.wire import Ok
 from tests.e2e.box import Box
 from tests.egressd import http
 from tests.egressd.conftest import KEY
@@ -81,53 +78,6 @@ def test_headers_of_one_hop_and_cookies_do_not_come_back(home: Path, box: Box, d
         answered = http.post(home)
     assert set(answered.headers) == {"content-type", "content-length", "x-request-id", "connection"}
     assert answered.headers["connection"] == "close"
-
-
-def test_brokerd_is_asked_on_a_standing_connection_before_a_byte_leaves(
-    home: Path, box: Box, broker: FakeBroker, destination: Destination
-) -> None:
-    seen: list[tuple[int, int]] = []
-    with upstream(answer(USAGE)) as up:
-
-        def look(request: EgressAsk) -> None:
-            time.sleep(0.05)
-            seen.append((up.connections, len(up.requests)))
-
-        broker.before_answer = look
-        destination(up.url)
-        assert http.post(home).status == 200
-    assert seen == [(1, 0)]
-
-
-def test_a_denial_is_a_permission_error_and_not_a_byte_leaves(
-    home: Path, box: Box, broker: FakeBroker, destination: Destination, rows: Rows
-) -> None:
-    codes = {
-        "ceiling": "ceiling",
-        "session-not-open": "session-not-open",
-        "destination": "destination-unknown",
-        "rules-invalid": "rules-invalid",
-        "of-another-version": "policy-invalid",
-    }
-    with upstream(answer(USAGE)) as up:
-        destination(up.url)
-        for reason, code in codes.items():
-            broker.deny(reason)
-            answered = http.post(home)
-            assert (answered.status, answered.whole) == (403, True)
-            assert (answered.error["type"], answered.error["code"]) == ("permission_error", code)
-        time.sleep(0.05)
-        assert up.requests == []
-    assert [(row.status, row.calls, row.model) for row in rows()] == [(403, len(codes), "scripted-1")]
-
-
-def test_no_brokerd_is_a_denial(home: Path, box: Box, broker: FakeBroker, destination: Destination) -> None:
-    broker.stop()
-    with upstream(answer(USAGE)) as up:
-        destination(up.url)
-        answered = http.post(home)
-        assert up.requests == []
-    assert (answered.status, answered.error["code"]) == (403, "brokerd-unreachable")
 
 
 def test_the_destinations_are_read_again_and_an_invalid_file_refuses_everything(
@@ -299,63 +249,6 @@ def test_a_client_that_leaves_does_not_stop_the_count(
         while not rows() and time.monotonic() < deadline:
             time.sleep(0.02)
     assert [(row.status, row.input_tokens, row.output_tokens) for row in rows()] == [(200, 11, 7)]
-
-
-def test_a_label_that_rises_closes_what_is_now_too_low_before_it_is_answered(
-    home: Path, box: Box, destination: Destination, rows: Rows
-) -> None:
-    begun, closed = threading.Event(), threading.Event()
-
-    def script(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + USAGE)
-        begun.set()
-        if connection.recv(1) == b"":
-            closed.set()
-
-    with upstream(script) as up:
-        destination(up.url)
-        with http.connect(home) as client:
-            client.sendall(http.request())
-            assert begun.wait(10)
-            box.ask("broker-egress", SessionLabel(session="chat-other", class_=DataClass.SECRET, untrusted=False), Ok)
-            box.ask("broker-egress", SessionLabel(session=http.SESSION, class_=DataClass.PRIVATE, untrusted=True), Ok)
-            assert not closed.wait(0.1)
-            box.ask("broker-egress", SessionLabel(session=http.SESSION, class_=DataClass.SECRET, untrusted=True), Ok)
-            assert closed.wait(1)
-            answered = http.read(client)
-    assert (answered.status, answered.whole) == (200, False)
-    assert [(row.status, row.input_tokens) for row in rows()] == [(200, 11)]
-
-
-def test_a_label_that_rises_stops_an_upload(home: Path, box: Box, destination: Destination) -> None:
-    body = b"a" * (20 << 20)
-    with socket.create_server(("127.0.0.1", 0)) as listening, http.connect(home) as client:
-        destination(f"http://127.0.0.1:{listening.getsockname()[1]}")
-        client.sendall(http.request(body=body))
-        connection, _ = listening.accept()
-        with connection:
-            connection.settimeout(10)
-            received = len(connection.recv(1000))
-            box.ask("broker-egress", SessionLabel(session=http.SESSION, class_=DataClass.SECRET, untrusted=False), Ok)
-            while piece := connection.recv(1 << 20):
-                received += len(piece)
-            assert received < len(body)
-        answered = http.read(client)
-    assert (answered.status, answered.error["code"]) == (403, "ceiling")
-
-
-def test_a_label_that_rises_while_brokerd_is_asked_refuses_the_call(
-    home: Path, box: Box, broker: FakeBroker, destination: Destination
-) -> None:
-    def rise(request: EgressAsk) -> None:
-        box.ask("broker-egress", SessionLabel(session=http.SESSION, class_=DataClass.SECRET, untrusted=False), Ok)
-
-    broker.before_answer = rise
-    with upstream(answer(USAGE)) as up:
-        destination(up.url)
-        answered = http.post(home)
-        assert up.requests == []
-    assert (answered.status, answered.error["code"]) == (403, "ceiling")
 
 
 def test_a_large_body_is_spooled_and_leaves_no_file(home: Path, box: Box, destination: Destination) -> None:
