@@ -1,10 +1,11 @@
-"""The owner's approvals: durable, bound to the arguments and the label that they were asked for, answered once.
+"""The owner's approvals: durable, bound to the arguments and the label that they were asked for, used once.
 
-One file each under `state/brokerd/approvals/` while it waits. After a restart nobody waits for an answer any more: what
-still lies there lapses, as a denial.
+One file each under `state/brokerd/approvals/`. What waited when brokerd ended waits on, in the owner's list: his answer
+is taken, and holds when the same call (session, call, tool, arguments, label) is asked again before it lapses. A label
+that rises, a session that closes, and a requester that hangs up make it void.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,7 +18,7 @@ from proto.ids import new_approval_id
 from proto.labels import Label
 from proto.messages.broker import Approval
 from proto.role import durable
-from proto.role.clock import Clock, stamp
+from proto.role.clock import Clock, parse, stamp
 from proto.role.log import logger
 from proto.role.serve import Connection
 
@@ -40,31 +41,56 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     label: Label
 
 
-class Waiting:
-    """An approval that waits for its answer."""
+class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An approval as it is stored; `outcome` is the owner's answer that no call has used yet."""
 
-    def __init__(self, approval: Approval, asked: Asked) -> None:
-        self.approval = approval
-        self.asked = asked
-        self.outcome: Outcome | None = None
+    approval: Approval
+    arguments_sha256: str
+    outcome: Literal["allowed", "denied"] | None = None
+
+
+class Waiting:
+    """An approval that waits for its answer, or, when nobody hears of it (`heard`), for the call that it is about."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.approval = kept.approval
+        self.arguments_sha256 = kept.arguments_sha256
+        self.outcome: Outcome | None = kept.outcome
+        self.heard = False
+        self.left_s = 0.0
         self.settled = anyio.Event()
+
+    @property
+    def label(self) -> Label:
+        """The label under which it was asked."""
+        return Label(class_=self.approval.class_, untrusted=self.approval.untrusted)
+
+    def answers(self, asked: Asked) -> bool:
+        """Whether exactly this was asked."""
+        mine = self.approval
+        return (mine.session, mine.call, mine.tool, self.arguments_sha256, self.label) == (
+            asked.session,
+            asked.call,
+            asked.tool,
+            asked.arguments_sha256,
+            asked.label,
+        )
 
     def names(self) -> dict[str, Any]:
         """What names it in the audit log."""
-        asked = self.asked
         return {
             "approval": self.approval.approval,
-            "session": asked.session,
-            "call": asked.call,
-            "tool": asked.tool,
-            "arguments_sha256": asked.arguments_sha256,
-            "class": asked.label.class_.value,
-            "untrusted": asked.label.untrusted,
+            "session": self.approval.session,
+            "call": self.approval.call,
+            "tool": self.approval.tool,
+            "arguments_sha256": self.arguments_sha256,
+            "class": self.approval.class_.value,
+            "untrusted": self.approval.untrusted,
         }
 
 
 class Approvals:
-    """The approvals that wait."""
+    """The approvals that wait, the oldest first."""
 
     def __init__(self, folder: Path, audit: Audit, clock: Clock, lapse_s: float) -> None:
         self._folder = folder
@@ -74,21 +100,33 @@ class Approvals:
         self._waiting: dict[str, Waiting] = {}
 
     def open(self) -> None:
-        """Let lapse what waited when brokerd ended."""
+        """Take up what waited when brokerd ended; what cannot be read has lapsed."""
         durable.make_folder(self._folder)
         durable.sweep_temporaries(self._folder)
+        found: list[Waiting] = []
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            name = path.name.removesuffix(_SUFFIX)
             try:
-                names = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-            except (OSError, msgspec.DecodeError) as error:
+                found.append(Waiting(_kept(name, path.read_bytes())))
+            except (OSError, ValueError) as error:
                 logger().error("approval-unreadable", path=str(path), reason=str(error))
-                names = {"approval": path.name.removesuffix(_SUFFIX)}
-            self._audit.approval("lapsed", names, why="brokerd was started again")
-            path.unlink()
+                self._audit.approval("lapsed", {"approval": name}, why="its file cannot be read")
+                path.unlink()
         durable.sync_folder(self._folder)
+        found.sort(key=lambda waiting: (waiting.approval.asked, waiting.approval.approval))
+        self._waiting = {waiting.approval.approval: waiting for waiting in found}
+        self._lapse()
 
     def ask(self, asked: Asked) -> Waiting:
-        """A new approval, on disk and in the audit log."""
+        """An approval to wait for, on disk and in the audit log: one that is there for exactly this, or a new one."""
+        self._lapse()
+        for waiting in self._waiting.values():
+            if not waiting.heard and waiting.answers(asked):
+                waiting.heard = True
+                waiting.left_s = min(self._lapse_s, (_expires(waiting) - self._clock()).total_seconds())
+                if waiting.outcome is not None:
+                    self._remove(waiting)
+                return waiting
         now = self._clock()
         approval = Approval(
             approval=new_approval_id(),
@@ -101,25 +139,33 @@ class Approvals:
             class_=asked.label.class_,
             untrusted=asked.label.untrusted,
         )
-        waiting = Waiting(approval, asked)
-        durable.replace(self._path(approval.approval), msgspec.json.encode(waiting.names()))
-        self._audit.approval("asked", waiting.names(), expires=approval.expires)
+        kept = Kept(approval=approval, arguments_sha256=asked.arguments_sha256)
+        waiting = Waiting(kept)
+        durable.replace(self._path(approval.approval), msgspec.json.encode(kept))
         self._waiting[approval.approval] = waiting
+        try:
+            self._audit.approval("asked", waiting.names(), expires=approval.expires)
+        except OSError:
+            self._remove(waiting)
+            raise
+        waiting.heard, waiting.left_s = True, self._lapse_s
         return waiting
 
     def waiting(self) -> list[Approval]:
-        """What waits, the oldest first."""
-        return [waiting.approval for waiting in self._waiting.values()]
+        """What waits for the owner, the oldest first."""
+        self._lapse()
+        return [waiting.approval for waiting in self._waiting.values() if waiting.outcome is None]
 
     def find(self, approval: str) -> Waiting:
-        """A waiting approval.
+        """An approval that waits for the owner.
 
         Raises:
             Fault: `approval-unknown`: none of that id waits (any more).
 
         """
+        self._lapse()
         found = self._waiting.get(approval)
-        if found is None:
+        if found is None or found.outcome is not None:
             raise Fault("approval-unknown")
         return found
 
@@ -130,11 +176,18 @@ class Approvals:
             Fault: `approval-unknown`.
 
         """
-        self._settle(self.find(approval), "allowed" if allow else "denied", by=by, via=via)
+        waiting, outcome = self.find(approval), _outcome(allow)
+        if waiting.heard:
+            self._settle(waiting, outcome, by=by, via=via)
+            return
+        self._audit.approval("answered", waiting.names(), outcome=outcome, by=by, via=via)
+        waiting.outcome = outcome
+        kept = Kept(approval=waiting.approval, arguments_sha256=waiting.arguments_sha256, outcome=outcome)
+        durable.replace(self._path(approval), msgspec.json.encode(kept))
 
     def void(self, session: str, outcome: Outcome) -> None:
         """End what a session waits for: its label rose, or it was closed."""
-        for waiting in [one for one in self._waiting.values() if one.asked.session == session]:
+        for waiting in [one for one in self._waiting.values() if one.approval.session == session]:
             self._settle(waiting, outcome)
 
     def void_one(self, waiting: Waiting, outcome: Outcome) -> None:
@@ -143,27 +196,55 @@ class Approvals:
             self._settle(waiting, outcome)
 
     async def wait(self, waiting: Waiting, connection: Connection) -> Outcome:
-        """How it ends; a requester that hangs up makes it void."""
-        try:
-            with anyio.move_on_after(self._lapse_s):
-                while waiting.outcome is None:
-                    with anyio.move_on_after(_LOOK_SECONDS):
-                        await waiting.settled.wait()
-                    if waiting.outcome is None and connection.peer_gone():
-                        self._settle(waiting, "gone")
-        finally:
-            self.void_one(waiting, "lapsed")
+        """How it ends; a requester that hangs up makes it void. It waits on when brokerd itself ends."""
+        with anyio.move_on_after(waiting.left_s):
+            while waiting.outcome is None:
+                with anyio.move_on_after(_LOOK_SECONDS):
+                    await waiting.settled.wait()
+                if waiting.outcome is None and connection.peer_gone():
+                    self._settle(waiting, "gone")
+        self.void_one(waiting, "lapsed")
         return waiting.outcome or "lapsed"
+
+    def _lapse(self) -> None:
+        """End what nobody hears of in time; what somebody hears of has a wait of its own."""
+        now = self._clock()
+        for waiting in [one for one in self._waiting.values() if not one.heard and _expires(one) <= now]:
+            self._settle(waiting, "lapsed")
 
     def _settle(self, waiting: Waiting, outcome: Outcome, **by: str) -> None:
         event = {"allowed": "answered", "denied": "answered", "lapsed": "lapsed"}.get(outcome, "void")
         self._audit.approval(event, waiting.names(), outcome=outcome, **by)
         waiting.outcome = outcome
-        del self._waiting[waiting.approval.approval]
+        self._remove(waiting)
         waiting.settled.set()
-        path = self._path(waiting.approval.approval)
-        path.unlink(missing_ok=True)
+
+    def _remove(self, waiting: Waiting) -> None:
+        del self._waiting[waiting.approval.approval]
+        self._path(waiting.approval.approval).unlink(missing_ok=True)
         durable.sync_folder(self._folder)
 
     def _path(self, approval: str) -> Path:
         return self._folder / f"{approval}{_SUFFIX}"
+
+
+def _kept(name: str, data: bytes) -> Kept:
+    """A stored approval.
+
+    Raises:
+        ValueError: the file is none, or another's.
+
+    """
+    kept = msgspec.json.decode(data, type=Kept)
+    if kept.approval.approval != name:
+        raise ValueError("the file is another approval's")
+    parse(kept.approval.expires)
+    return kept
+
+
+def _expires(waiting: Waiting) -> datetime:
+    return parse(waiting.approval.expires)
+
+
+def _outcome(allow: bool) -> Literal["allowed", "denied"]:
+    return "allowed" if allow else "denied"

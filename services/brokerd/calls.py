@@ -184,9 +184,6 @@ class Calls:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError):
             self._approvals.void_one(paused.waiting, "gone")
             raise
-        except BaseException:
-            self._approvals.void_one(paused.waiting, "lapsed")
-            raise
         return await self._approvals.wait(paused.waiting, connection)
 
     async def _refuse(self, errand: Errand, sentence: str) -> ToolResponse:
@@ -209,7 +206,7 @@ class Calls:
 
 def _with_permit(paused: Paused) -> Errand:
     waiting, errand = paused.waiting, paused.errand
-    permit = Permit(waiting.approval.approval, waiting.asked.label, waiting.asked.arguments_sha256, paused.origin)
+    permit = Permit(waiting.approval.approval, waiting.label, waiting.arguments_sha256, paused.origin)
     return msgspec.structs.replace(errand, permits=(*errand.permits, permit))
 
 

@@ -7,55 +7,31 @@ import anyio
 import anyio.abc
 import pytest
 
-from proto.faults import Fault
 from proto.labels import PRIVATE, PUBLIC, DataClass, Label
-from proto.messages.broker import ApprovalAnswer, Approvals, ApprovalsReply, SessionClose, SessionState, ToolRequest
-from proto.messages.wire import Ok
+from proto.messages.broker import Approvals, ApprovalsReply, SessionClose, SessionState, ToolRequest
 from proto.reasons import REASONS
 from proto.role.call import call
-from tests.brokerd.running import Brokerd, S, Wanted, label_of, running
+from tests.brokerd.asking import URL, answer, asked, prepare, unknown
+from tests.brokerd.running import S, Wanted, label_of, running
 
 pytestmark = pytest.mark.anyio
 
 UNTRUSTED = Label(class_=DataClass.PRIVATE, untrusted=True)
-URL = "https://example.org/"
 ANSWERS = ("owner-broker", "loop-broker")
-
-
-async def _asked(brokerd: Brokerd, tasks: anyio.abc.TaskGroup, url: str = URL) -> tuple[Wanted, str]:
-    wanted = Wanted()
-    tasks.start_soon(brokerd.asking, "http_fetch", {"url": url}, wanted)
-    return wanted, await wanted.question()
-
-
-async def _answer(brokerd: Brokerd, approval: str, *, allow: bool, via: str = "owner-broker") -> None:
-    path = brokerd.owner_socket if via == "owner-broker" else brokerd.loop
-    assert await call(path, ApprovalAnswer(approval=approval, allow=allow, by="me"), Ok) == Ok()
-
-
-async def _unknown(brokerd: Brokerd, approval: str, via: str = "owner-broker") -> None:
-    with pytest.raises(Fault) as caught:
-        await _answer(brokerd, approval, allow=True, via=via)
-    assert caught.value.code == "approval-unknown"
-
-
-def _prepare(brokerd: Brokerd) -> None:
-    brokerd.grant("web", mode="ask")
-    brokerd.egressd.page(URL)
 
 
 @pytest.mark.parametrize("via", ANSWERS)
 async def test_an_allowed_call_is_decided_again_and_runs(home: Path, via: str) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
+        wanted, approval = await asked(brokerd, tasks)
         assert brokerd.egressd.fetches == []
         assert wanted.questions[0].text == f"http_fetch {URL}"
-        await _answer(brokerd, approval, allow=True, via=via)
+        await answer(brokerd, approval, allow=True, via=via)
         assert (await wanted.answer()).ok
-        asked, answered = brokerd.audit("approval")
-        assert (asked["event"], answered["event"]) == ("asked", "answered")
+        question, answered = brokerd.audit("approval")
+        assert (question["event"], answered["event"]) == ("asked", "answered")
         assert (answered["outcome"], answered["by"], answered["via"]) == ("allowed", "me", via)
         first, second = brokerd.audit("decision")
         assert (first["verdict"], first["reasons"]) == ("ask", ["asks"])
@@ -69,10 +45,10 @@ async def test_an_allowed_call_is_decided_again_and_runs(home: Path, via: str) -
 @pytest.mark.parametrize("via", ANSWERS)
 async def test_a_refused_call_does_not_run(home: Path, via: str) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
-        await _answer(brokerd, approval, allow=False, via=via)
+        wanted, approval = await asked(brokerd, tasks)
+        await answer(brokerd, approval, allow=False, via=via)
         reply = await wanted.answer()
         assert (reply.ok, reply.text, label_of(reply)) == (False, REASONS["denied"], PRIVATE)
         assert brokerd.egressd.fetches == []
@@ -80,46 +56,46 @@ async def test_a_refused_call_does_not_run(home: Path, via: str) -> None:
 
 async def test_an_unanswered_call_lapses_as_a_denial(home: Path) -> None:
     async with running(home, config="[approvals]\nlapse_s = 0.3\n") as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
+        wanted, approval = await asked(brokerd, tasks)
         reply = await wanted.answer()
         assert (reply.ok, reply.text) == (False, REASONS["lapsed"])
         assert brokerd.audit("approval")[-1]["event"] == "lapsed"
-        await _unknown(brokerd, approval)
+        await unknown(brokerd, approval)
         assert brokerd.egressd.fetches == []
 
 
 async def test_an_answer_counts_once_and_only_for_what_waits(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
-        await _answer(brokerd, approval, allow=False)
-        await _unknown(brokerd, approval)
-        await _unknown(brokerd, "ap-0123456789abcdef")
-        await _unknown(brokerd, "ap-0123456789abcdef", "loop-broker")
+        wanted, approval = await asked(brokerd, tasks)
+        await answer(brokerd, approval, allow=False)
+        await unknown(brokerd, approval)
+        await unknown(brokerd, "ap-0123456789abcdef")
+        await unknown(brokerd, "ap-0123456789abcdef", "loop-broker")
         assert not (await wanted.answer()).ok
 
 
 async def test_a_label_that_rises_makes_it_void(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
+        wanted, approval = await asked(brokerd, tasks)
         await brokerd.raise_label(UNTRUSTED)
         reply = await wanted.answer()
         assert (reply.ok, reply.text) == (False, REASONS["label-rose"])
-        await _unknown(brokerd, approval)
+        await unknown(brokerd, approval)
         last = brokerd.audit("approval")[-1]
         assert (last["event"], last["outcome"]) == ("void", "label-rose")
 
 
 async def test_other_calls_of_the_session_go_on_and_one_of_them_can_make_it_void(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, _ = await _asked(brokerd, tasks)
+        wanted, _ = await asked(brokerd, tasks)
         assert (await brokerd.tool("recall", {"query": "x"}, call_id="c2")).ok
         assert wanted.response is None
         brokerd.memoryd.label = UNTRUSTED
@@ -129,14 +105,14 @@ async def test_other_calls_of_the_session_go_on_and_one_of_them_can_make_it_void
 
 async def test_a_label_that_rises_after_the_answer_and_before_the_call_makes_it_void_too(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
+        wanted, approval = await asked(brokerd, tasks)
         brokerd.memoryd.gate = anyio.Event()
         brokerd.memoryd.label = UNTRUSTED
         tasks.start_soon(partial(brokerd.tool, "recall", {"query": "x"}, call_id="c2"))
         await brokerd.memoryd.began.wait()
-        await _answer(brokerd, approval, allow=True)
+        await answer(brokerd, approval, allow=True)
         brokerd.memoryd.gate.set()
         assert (await wanted.answer()).text == REASONS["label-rose"]
         assert brokerd.audit("decision")[-1]["reasons"] == ["label-rose"]
@@ -145,16 +121,16 @@ async def test_a_label_that_rises_after_the_answer_and_before_the_call_makes_it_
 
 async def test_two_can_wait_and_each_gets_its_own_answer(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         brokerd.egressd.page("https://example.org/2", "two")
         await brokerd.open()
-        one, first = await _asked(brokerd, tasks)
-        two, second = await _asked(brokerd, tasks, "https://example.org/2")
+        one, first = await asked(brokerd, tasks)
+        two, second = await asked(brokerd, tasks, "https://example.org/2")
         listed: ApprovalsReply = await brokerd.owner(Approvals(), ApprovalsReply)
         assert [row.approval for row in listed.approvals] == [first, second]
-        await _answer(brokerd, second, allow=False)
+        await answer(brokerd, second, allow=False)
         assert (await two.answer()).text == REASONS["denied"]
-        await _answer(brokerd, first, allow=True)
+        await answer(brokerd, first, allow=True)
         assert (await one.answer()).ok
         assert [fetch.url for fetch in brokerd.egressd.fetches] == [URL]
         assert (await brokerd.owner(Approvals(), ApprovalsReply)).approvals == []
@@ -162,15 +138,15 @@ async def test_two_can_wait_and_each_gets_its_own_answer(home: Path) -> None:
 
 async def test_a_requester_that_hangs_up_makes_it_void(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
         async with anyio.create_task_group() as inner:
-            _, approval = await _asked(brokerd, inner)
+            _, approval = await asked(brokerd, inner)
             inner.cancel_scope.cancel()
         with anyio.fail_after(10):
             while (await brokerd.owner(Approvals(), ApprovalsReply)).approvals:  # noqa: ASYNC110  (another process's)
                 await anyio.sleep(0.05)
-        await _unknown(brokerd, approval)
+        await unknown(brokerd, approval)
         assert brokerd.audit("approval")[-1]["outcome"] == "gone"
         assert brokerd.egressd.fetches == []
         tasks.cancel_scope.cancel()
@@ -178,41 +154,21 @@ async def test_a_requester_that_hangs_up_makes_it_void(home: Path) -> None:
 
 async def test_closing_the_session_makes_it_void(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open(label=PUBLIC)
-        wanted, _ = await _asked(brokerd, tasks)
+        wanted, _ = await asked(brokerd, tasks)
         await call(brokerd.loop, SessionClose(session=S), SessionState)
         assert (await wanted.answer()).text == REASONS["session-not-open"]
         assert brokerd.stored_label() == PUBLIC  # the final label, which the refusal no longer raises
 
 
-async def test_after_a_restart_what_waited_has_lapsed_and_the_audit_says_why(home: Path) -> None:
-    async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
-        await brokerd.open()
-        _, approval = await _asked(brokerd, tasks)
-        stored = home / f"state/brokerd/approvals/{approval}.json"
-        kept = stored.read_bytes()
-        tasks.cancel_scope.cancel()
-    stored.write_bytes(kept)  # as a crash leaves it
-    async with running(home) as brokerd:
-        await _unknown(brokerd, approval)
-        lapsed = brokerd.audit("approval")[-1]
-        assert (lapsed["event"], lapsed["approval"], lapsed["why"]) == (
-            "lapsed",
-            approval,
-            "brokerd was started again",
-        )
-        assert not stored.exists()
-
-
 async def test_a_grant_that_was_taken_away_meanwhile_holds_when_it_is_decided_again(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks)
+        wanted, approval = await asked(brokerd, tasks)
         brokerd.grant("web", mode="deny")
-        await _answer(brokerd, approval, allow=True)
+        await answer(brokerd, approval, allow=True)
         assert (await wanted.answer()).text == REASONS["grant-denies"]
         assert brokerd.egressd.fetches == []
 
@@ -226,9 +182,9 @@ async def test_an_untrusted_session_is_asked_for_a_host_that_is_not_named_exactl
         await brokerd.open("chat-clean")
         assert (await brokerd.fetch(url, session="chat-clean")).ok
         await brokerd.open(label=UNTRUSTED)
-        wanted, approval = await _asked(brokerd, tasks, url)
+        wanted, approval = await asked(brokerd, tasks, url)
         assert brokerd.audit("decision")[-1]["reasons"] == ["untrusted-host"]
-        await _answer(brokerd, approval, allow=True)
+        await answer(brokerd, approval, allow=True)
         assert (await wanted.answer()).ok
         brokerd.grant("exact", mode="auto", hosts=["www.example.org"])
         assert (await brokerd.fetch(url)).ok
@@ -241,12 +197,12 @@ async def test_a_redirect_on_the_host_that_was_allowed_is_not_asked_again_and_on
         brokerd.egressd.redirect("https://example.org/moved", "https://www.example.org/")
         brokerd.egressd.page("https://www.example.org/")
         await brokerd.open()
-        wanted, first = await _asked(brokerd, tasks)
-        await _answer(brokerd, first, allow=True)
+        wanted, first = await asked(brokerd, tasks)
+        await answer(brokerd, first, allow=True)
         second = await wanted.question(2)
         assert wanted.questions[1].text == "http_fetch, redirected to https://www.example.org/"
         assert [fetch.url for fetch in brokerd.egressd.fetches] == [URL, "https://example.org/moved"]
-        await _answer(brokerd, second, allow=True)
+        await answer(brokerd, second, allow=True)
         assert (await wanted.answer()).ok
         assert len(brokerd.egressd.fetches) == 3
 
@@ -267,11 +223,11 @@ async def test_a_redirect_to_another_origin_is_asked_again(home: Path, first: st
         brokerd.egressd.redirect(first, second)
         brokerd.egressd.page(second)
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks, first)
-        await _answer(brokerd, approval, allow=True)
+        wanted, approval = await asked(brokerd, tasks, first)
+        await answer(brokerd, approval, allow=True)
         again = await wanted.question(2)
         assert wanted.questions[1].text == f"http_fetch, redirected to {second}"
-        await _answer(brokerd, again, allow=False)
+        await answer(brokerd, again, allow=False)
         assert (await wanted.answer()).text == REASONS["denied"]
         assert [fetch.url for fetch in brokerd.egressd.fetches] == [first]
 
@@ -293,9 +249,9 @@ async def test_the_owner_reads_the_url_that_will_be_asked_for(home: Path, writte
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
         brokerd.grant("web", mode="ask")
         await brokerd.open()
-        wanted, approval = await _asked(brokerd, tasks, written)
+        wanted, approval = await asked(brokerd, tasks, written)
         assert wanted.questions[0].text == f"http_fetch {shown}"
-        await _answer(brokerd, approval, allow=True)
+        await answer(brokerd, approval, allow=True)
         await wanted.answer()
         assert brokerd.egressd.fetches[0].url == shown.partition(" ")[0]
 
@@ -311,23 +267,23 @@ async def test_what_the_owner_reads_is_escaped(home: Path) -> None:
         shown = wanted.questions[0].text
         assert shown.isprintable()
         assert "\\u{202e}" in shown
-        await _answer(brokerd, approval, allow=True)
+        await answer(brokerd, approval, allow=True)
         assert (await wanted.answer()).ok
         assert brokerd.memoryd.calls[0].request.arguments["text"] == text
 
 
 async def test_loopd_answers_only_for_its_own_sessions(home: Path) -> None:
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
+        prepare(brokerd)
         await brokerd.open()
         path = home / f"state/brokerd/sessions/{S}.json"
         path.write_text(path.read_text().replace("loop-broker", "launcher-broker"))
         tasks.cancel_scope.cancel()
     async with running(home) as brokerd, anyio.create_task_group() as tasks:
-        _prepare(brokerd)
-        wanted, approval = await _asked(brokerd, tasks)
-        await _unknown(brokerd, approval, "loop-broker")
-        await _answer(brokerd, approval, allow=False)
+        prepare(brokerd)
+        wanted, approval = await asked(brokerd, tasks)
+        await unknown(brokerd, approval, "loop-broker")
+        await answer(brokerd, approval, allow=False)
         assert not (await wanted.answer()).ok
 
 

@@ -7,13 +7,11 @@ import anyio
 import pytest
 
 from brokerd.grants.builtin import BUILT_IN
-from brokerd.policy.inforce import NO_POLICY
 from brokerd.runtime.fetch import TOO_MANY_REDIRECTS
 from proto.faults import FAULTS, Fault
 from proto.labels import PRIVATE, PUBLIC, DataClass, Label
 from proto.messages.egress import FetchFailed
 from proto.reasons import REASONS
-from proto.tools import TOOLS
 from tests.brokerd.running import S, label_of, running
 from tests.fakes.memoryd import Refusal
 
@@ -328,38 +326,6 @@ async def test_a_call_whose_requester_hung_up_before_its_turn_is_not_begun(home:
                 await anyio.sleep(0.02)
         assert [sent.request.call for sent in brokerd.memoryd.calls] == ["c1", "stays"]
         assert "gone" not in [line["call"] for line in brokerd.audit("decision")]
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("recall", {"query": ["x"] * 30_000}),
-        ("recall", {"query": "x", "k": {str(number): number for number in range(20_000)}}),
-        ("memory", {"action": "consolidate", "file": "memory", "entries": [{"old": "a", "keep": True}] * 1000}),
-        ("memory", {"action": "add", "file": "memory", "text": "\0" * 100_000}),
-        ("x" * 500_000, {}),
-    ],
-    ids=["items", "keys", "entries", "bytes", "name"],
-)
-async def test_what_no_tool_takes_is_refused_without_the_policy(
-    home: Path, tool: str, arguments: dict[str, object]
-) -> None:
-    async with running(home) as brokerd:
-        await brokerd.open()
-        reply = await brokerd.tool(tool, arguments)
-        reason = "arguments" if tool in TOOLS else "tool-unknown"
-        assert reply.text.startswith(REASONS[reason])
-        (decision,) = brokerd.audit("decision")
-        assert (decision["reasons"], decision["policy"]) == ([reason], NO_POLICY)
-        assert len(decision["tool"]) <= 200
-        assert brokerd.memoryd.calls == []
-
-
-async def test_a_consolidate_of_hundreds_of_entries_is_decided(home: Path) -> None:
-    async with running(home) as brokerd:
-        await brokerd.open()
-        entries = [{"old": f"entry {number}", "keep": True} for number in range(700)]
-        assert (await brokerd.tool("memory", {"action": "consolidate", "file": "memory", "entries": entries})).ok
 
 
 async def test_the_calls_of_another_session_do_not_wait(home: Path) -> None:

@@ -199,13 +199,3 @@ async def test_a_redirect_to_something_that_is_not_a_url_ends_the_fetch_under_th
         assert (reply.ok, reply.text) == (False, "the page redirects to something that is not a URL")
         assert label_of(reply).untrusted
         assert len(brokerd.egressd.fetches) == 1
-
-
-async def test_an_approval_that_cannot_be_read_lapses_too(home: Path) -> None:
-    folder = home / "state/brokerd/approvals"
-    folder.mkdir(parents=True)
-    (folder / "ap-0123456789abcdef.json").write_bytes(b"\xff")
-    async with running(home) as brokerd:
-        (line,) = brokerd.audit("approval")
-        assert (line["event"], line["approval"]) == ("lapsed", "ap-0123456789abcdef")
-        assert list(folder.iterdir()) == []

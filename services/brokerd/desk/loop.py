@@ -88,7 +88,7 @@ class LoopDesk:
 
     def _answer(self, request: ApprovalAnswer) -> Ok:
         waiting = self._approvals.find(request.approval)
-        session = self._sessions.find(waiting.asked.session)
+        session = self._sessions.find(waiting.approval.session)
         if session is None or session.via != VIA:
             raise Fault("approval-unknown")
         self._approvals.answer(request.approval, allow=request.allow, by=request.by, via=VIA)
