@@ -19,8 +19,11 @@ from egressd import fetch
 from egressd.config import Fetch
 from egressd.fetch import Fetcher
 from proto.faults import Fault
+from proto.labels import DataClass
+from proto.messages.broker import SessionLabel
 from proto.messages.egress import Fetch as FetchRequest
 from proto.messages.egress import Fetched, FetchFailed, FetchRedirected
+from proto.messages.wire import Ok
 from proto.role.worker import Worker
 from tests.e2e.box import Box
 from tests.egressd.certificates import Authority
@@ -302,6 +305,41 @@ async def test_over_the_socket(home: Path, box: Box) -> None:
         request = FetchRequest(session="chat-1", call="c2", url=url, loopback=False)
         _failed(box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected), "protocol")
     assert _children(box.pid("egressd")) == []
+
+
+def test_long_fetches_leave_room_for_labels(home: Path, box: Box) -> None:
+    """More fetches than there may be connections; a label that rises is heard all the same."""
+    told: list[Any] = []
+    ended = threading.Event()
+
+    def fetch_page(call: int) -> None:
+        request = FetchRequest(session="chat-1", call=f"c{call}", url=url, loopback=True)
+        try:
+            told.append(box.ask("broker-egress", request, Fetched, FetchFailed, FetchRedirected))
+        except Fault as fault:
+            told.append(fault)
+
+    def stall(connection: socket.socket) -> None:
+        ended.wait(20)
+
+    with upstream(stall) as up:
+        url = f"http://127.0.0.1:{up.port}/"
+        asking = [threading.Thread(target=fetch_page, args=(call,)) for call in range(70)]
+        for thread in asking:
+            thread.start()
+        while len(told) < 38 or len(up.requests) < 32:
+            time.sleep(0.02)
+        label = SessionLabel(session="chat-1", class_=DataClass.SECRET, untrusted=False)
+        for _ in range(20):
+            box.ask("broker-egress", label, Ok)
+        assert {(fault.code, fault.message) for fault in told} <= {
+            ("busy", "too many pages are being fetched; try again"),
+            ("busy", "too many connections; try again"),
+        }
+        ended.set()
+        for thread in asking:
+            thread.join()
+    assert [one.reason for one in told[38:]] == ["protocol"] * 32
 
 
 def test_a_reader_ends_with_its_daemon(home: Path, box: Box) -> None:
