@@ -1,11 +1,13 @@
 """memory.md and user.md as lists of entries.
 
 The text of a file is its entries joined by a line that is `§`, without a final newline; sizes are code points of that
-text. Law (tested): for entries as they may be, `parse(render(entries)) == entries`.
+text. Law (tested): `parse(render(entries)) == entries`, for entries that a session may write, and for all that `parse`
+gives, whatever a hand put into the file.
 
 Source: M5a section 3, "Entries"; contract, "The files of M5a".
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -13,6 +15,8 @@ from memoryd.files import Unreadable
 
 MARK: Final = "§"
 _BETWEEN: Final = f"\n{MARK}\n"
+# What ends in LF is one line end, also where two programs in turn put a CR before it.
+_LINE_END: Final = re.compile(r"\r+\n")
 # Unicode's White_Space, and not Python's notion of it, which has the separators U+001C to U+001F too.
 _WHITE_SPACE: Final = "".join(map(chr, (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)))) + (
     "\u2028\u2029\u202f\u205f\u3000"
@@ -57,7 +61,7 @@ def decode(data: bytes) -> str:
 
     """
     try:
-        return data.decode().replace("\r\n", "\n")
+        return _LINE_END.sub("\n", data.decode())
     except UnicodeDecodeError as error:
         raise Unreadable(f"it is not UTF-8 (byte {error.start + 1:,})") from None
 
@@ -68,12 +72,32 @@ def parse(text: str) -> list[str]:
     lines: list[str] = []
     for line in text.split("\n"):
         if is_separator(line):
-            entries.append(trim("\n".join(lines)))
+            entries.append(_entry(lines))
             lines = []
         else:
             lines.append(line)
-    entries.append(trim("\n".join(lines)))
+    entries.append(_entry(lines))
     return [entry for entry in entries if entry]
+
+
+def _entry(lines: Sequence[str]) -> str:
+    """The entry that lines between two separators make: trimmed, and without lines at its ends that trimming makes
+    separators. Such a line, `§` beside a no-break space, would be one when the file is written again.
+    """
+    first, end = 0, len(lines)
+    while first < end:
+        alone = end - first == 1
+        if _is_nothing(trim(lines[first]) if alone else lines[first].lstrip(_WHITE_SPACE)):
+            first += 1
+        elif not alone and _is_nothing(lines[end - 1].rstrip(_WHITE_SPACE)):
+            end -= 1
+        else:
+            break
+    return trim("\n".join(lines[first:end]))
+
+
+def _is_nothing(line: str) -> bool:
+    return not line or is_separator(line)
 
 
 def render(entries: Sequence[str]) -> str:

@@ -22,9 +22,35 @@ def test_parse_undoes_render(entries: list[str]) -> None:
     assert size(entries) == len(render(entries))
 
 
-@given(st.text())
-def test_parsing_is_settled_by_one_rendering(text: str) -> None:
-    assert parse(render(parse(text))) == parse(text)
+@given(st.text() | st.text(alphabet=st.sampled_from("§ \t\n\r\xa0\x85\u2028x")))
+def test_reading_is_settled_by_one_rendering(text: str) -> None:
+    entries = parse(decode(text.encode(errors="replace")))
+    assert parse(decode(render(entries).encode())) == parse(render(entries)) == entries
+    assert size(entries) == len(render(entries))
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("x\n§\n\xa0§\n§\nz", ["x", "z"]),
+        ("\xa0§\nfoo", ["foo"]),
+        ("foo\n§\xa0\n \n", ["foo"]),
+        ("\u2003§ \n\x85§\n\xa0§\xa0", []),
+        ("§\xa0\nfoo\n\xa0§", ["§\xa0\nfoo\n\xa0§"]),
+    ],
+)
+def test_what_trimming_would_make_a_separator_is_none_of_the_entry(text: str, entries: list[str]) -> None:
+    assert parse(text) == entries
+
+
+def test_many_such_lines_cost_no_more_than_others() -> None:
+    assert parse("\xa0§\n" * 100_000 + "x" + "\n§\xa0" * 100_000) == ["x"]
+
+
+@given(st.lists(st.sampled_from(["a", "\r", "\n", "\r\n", "\r\r\n", "b"])).map("".join))
+def test_no_line_end_is_left_that_would_be_read_anew(text: str) -> None:
+    assert decode(decode(text.encode()).encode()) == decode(text.encode())
+    assert decode(text.replace("\r", "").encode()) == decode(text.encode()).replace("\r", "")
 
 
 def test_the_text_of_a_file_has_no_final_newline() -> None:
