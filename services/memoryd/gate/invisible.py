@@ -57,7 +57,7 @@ def is_needed(text: str, at: int) -> bool:
     if char in {_ZWNJ, _ZWJ} and _is_joining(before) and _is_joining(after):
         return True
     if char == _ZWJ:
-        return _ends_emoji(text[:at]) and _in(after, EXTENDED_PICTOGRAPHIC)
+        return _ends_emoji(text[max(0, at - 2) : at]) and _in(after, EXTENDED_PICTOGRAPHIC)
     if char in _EMOJI_SELECTORS:
         return _in(before, EXTENDED_PICTOGRAPHIC) or (before in "0123456789#*" and after == _KEYCAP)
     if "\ufe00" <= char <= "\ufe02" or "\U000e0100" <= char <= "\U000e01ef":
@@ -73,7 +73,7 @@ def _is_joining(char: str) -> bool:
 
 
 def _ends_emoji(text: str) -> bool:
-    """Whether a text ends in an emoji, perhaps with a selector or a skin tone after it."""
+    """Whether a text, its last two characters that is, ends in an emoji, perhaps with a selector or a skin tone."""
     if text.endswith(_EMOJI_SELECTORS):
         text = text[:-1]
     return _in(text[-1:], EXTENDED_PICTOGRAPHIC) or _in(text[-1:], _SKIN_TONES)
