@@ -73,6 +73,11 @@ def show(box: Box, *, json: bool) -> int:
         render.line(entry.reason)
         render.lines(entry.entry)
         print()
+    for note in memory.unread_notes:
+        render.heading(f"not shown by recall: notes.md, note {note.number}", on=colours)
+        render.line(note.reason)
+        render.lines(note.text)
+        print()
     index = memory.index
     render.line(f"index: {index.logs:,} logs, {index.records:,} records, {index.notes:,} notes")
     for log_name in index.damaged_logs:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _VALUES: Final = ("--home", "--memory-socket")
+_MOST_DIGITS: Final = 18
+"""What a number on the wire holds in any case."""
 
 
 class Line(NamedTuple):
@@ -31,7 +33,7 @@ def run(argv: list[str]) -> int | None:
             return edits.reindex(box, json=line.json)
         case ("memory", "log"):
             return edits.log(box, None, json=line.json)
-        case ("memory", "log", last) if last.isascii() and last.isdigit() and int(last) > 0:
+        case ("memory", "log", last) if last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS:
             return edits.log(box, int(last), json=line.json)
         case ("memory", "pending"):
             return edits.pending(box, json=line.json)

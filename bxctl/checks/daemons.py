@@ -38,7 +38,7 @@ def answering(box: Box) -> tuple[Looked, frozenset[str]]:
 
 
 def memory(box: Box) -> Looked:
-    """The identity files, what is left out of the block, the index."""
+    """The identity files, what is left out of the block, the notes that recall leaves out, the index."""
     reply: MemoryShowReply = box.ask("owner-memory", MemoryShow(), MemoryShowReply)
     findings = [
         Finding(one.file, one.problem, f"$EDITOR {box.home / 'memory' / one.file}", "memory-unavailable")
@@ -53,6 +53,15 @@ def memory(box: Box) -> Looked:
             "memory-unavailable",
         )
         for one in reply.left_out
+    ]
+    findings += [
+        Finding(
+            "notes.md",
+            f"note {one.number} is not shown by recall, {one.reason}: {flat(one.text, 60)}",
+            f"$EDITOR {box.home / 'memory' / 'notes.md'}",
+            "memory-unavailable",
+        )
+        for one in reply.unread_notes
     ]
     findings += [
         Finding("index", f"the log {name} could not be read to its end", "bxctl reindex", "memory-index-damaged")

@@ -1,6 +1,6 @@
 """`bxctl memory …` and `bxctl reindex`."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -10,12 +10,14 @@ from bxctl.places import find
 
 group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
+_MOST: Final = 10**18 - 1
+"""What a number on the wire holds in any case; the journal has fewer lines."""
 Edit = Annotated[str, typer.Argument(metavar="ID", help="The edit's id, YYYY-MM-DD-NNNN")]
 
 
 @group.command()
 def log(
-    last: Annotated[int | None, typer.Argument(metavar="[N]", min=1, help="How many [default: 10]")] = None,
+    last: Annotated[int | None, typer.Argument(metavar="[N]", min=0, help="How many [default: 10]")] = None,
     home: Home = None,
     memory_socket: MemorySocket = None,
     json: Json = False,
@@ -24,7 +26,7 @@ def log(
 
     Example: bxctl memory log 20
     """
-    return edits.log(find(home, memory_socket), last, json=json)
+    return edits.log(find(home, memory_socket), None if last is None else min(last, _MOST), json=json)
 
 
 @group.command()

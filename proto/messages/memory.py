@@ -47,7 +47,7 @@ class Reindexed(Reply, frozen=True, tag="reindexed"):
 
 
 class MemoryAdmin(Request, frozen=True, tag="memory_admin"):
-    """The owner's command. `arg`: log: empty or digits; undo, accept, reject: an id; pending: empty."""
+    """The owner's command. `arg`: log: empty or digits (0 shows none); undo, accept, reject: an id; pending: empty."""
 
     command: Literal["log", "undo", "pending", "accept", "reject"]
     arg: str
@@ -67,13 +67,13 @@ class Edits(Request, frozen=True, tag="edits"):
 
 
 class EditsReply(Reply, frozen=True, tag="edits_reply"):
-    """Journal lines as they are stored (contract, "The files of M5a").
+    """Journal lines as they are stored (contract, "The files of M5a"), newest last.
 
-    `more` is true when older ones were left out to keep the frame small.
+    Where they do not all fit the frame, long texts of long lines are cut to `…` and their number of characters. Fewer
+    lines than were asked for, though the journal has more, mean that the frame was full without the older ones.
     """
 
     edits: list[dict[str, Any]]
-    more: bool
 
 
 class PendingEdits(Request, frozen=True, tag="pending_edits"):
@@ -81,7 +81,11 @@ class PendingEdits(Request, frozen=True, tag="pending_edits"):
 
 
 class PendingEditsReply(Reply, frozen=True, tag="pending_edits_reply"):
-    """The waiting writes: `id time session call action file class untrusted arguments`."""
+    """The waiting writes, oldest first: `id time session call action file class untrusted arguments`.
+
+    Where they do not all fit the frame, long texts are cut as in `edits_reply`; where that is not enough, the last map
+    is `{"more": n}`: so many more wait.
+    """
 
     edits: list[dict[str, Any]]
 
@@ -119,10 +123,19 @@ class IndexState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     damaged_logs: list[str]
 
 
+class UnreadNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A note that has no label, so recall does not show it: its number in notes.md, from 1, why, and its beginning."""
+
+    number: int
+    reason: str
+    text: str
+
+
 class MemoryShowReply(Reply, frozen=True, tag="memory_show_reply"):
-    """The three files, the entries left out, the index, and whether review is on."""
+    """The three files, the entries left out, the index, whether review is on, and the notes that recall leaves out."""
 
     files: list[MemoryFile]
     left_out: list[LeftOut]
     index: IndexState
     review: bool
+    unread_notes: list[UnreadNote] = msgspec.field(default_factory=list)

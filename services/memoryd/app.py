@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import msgspec
+import anyio.from_thread
+import anyio.to_thread
 
 from memoryd import files
-from memoryd.acts import write
 from memoryd.config import Config
 from memoryd.desk.broker import BrokerDesk
 from memoryd.desk.indexing import Indexing
@@ -22,15 +22,14 @@ from memoryd.files import Unreadable
 from memoryd.gate.check import check_of
 from memoryd.holdings import Holdings
 from memoryd.identity.entries import SOUL_NAME
-from memoryd.identity.journal import edit_of
+from memoryd.identity.journal import Breathe
 from memoryd.identity.shelf import Shelf
 from memoryd.identity.writer import Writer
 from memoryd.index import Index
-from memoryd.trail.answers import MOST, Answer, Answers
+from memoryd.trail.answers import Answers
 from memoryd.trail.recalls import Recalls
 from proto import sockets
 from proto.faults import Fault
-from proto.labels import PRIVATE
 from proto.role import clock, config, durable
 from proto.role.log import logger
 from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
@@ -49,7 +48,11 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     home = home_of(arguments, settings.paths.home)
     with _only_one(home):
         with _start_fault():
-            holdings = open_holdings(home, settings, starter(arguments.config, settings))
+            soul = starter(arguments.config, settings)
+            # A long journal takes a while to check, and who is told to stop meanwhile stops.
+            holdings = await anyio.to_thread.run_sync(
+                open_holdings, home, settings, soul, anyio.from_thread.check_cancelled
+            )
         try:
             await _serve(holdings, home, settings, ready)
         finally:
@@ -74,13 +77,13 @@ async def _serve(holdings: Holdings, home: Path, settings: Config, ready: Ready)
         await anyio.sleep_forever()
 
 
-def open_holdings(home: Path, settings: Config, soul: bytes) -> Holdings:
-    """The holdings of a home, what a crash left settled and what a hand changed found.
+def open_holdings(home: Path, settings: Config, soul: bytes, breathe: Breathe = lambda: None) -> Holdings:
+    """The holdings of a home, what a crash left settled and what a hand changed found. `breathe` may end it midway:
+    whatever is done by then is whole.
 
     Raises:
         OSError: a folder cannot be used.
         Unreadable: what memoryd keeps for itself cannot be used.
-        msgspec.DecodeError: the same.
         Fault: `memory-unavailable`.
 
     """
@@ -88,7 +91,7 @@ def open_holdings(home: Path, settings: Config, soul: bytes) -> Holdings:
     durable.make_folder(state)
     durable.make_folder(index)
     shelf = Shelf(memory, state, clock.now)
-    shelf.open(soul)
+    shelf.open(soul, breathe)
     writer = Writer(shelf)
     writer.settle()
     for left in [*durable.sweep_temporaries(memory), *durable.sweep_temporaries(state)]:
@@ -110,7 +113,6 @@ def open_holdings(home: Path, settings: Config, soul: bytes) -> Holdings:
     for torn in holdings.recalls.open():
         logger().warning("torn-line-cut", path=str(torn.path), bytes_cut=torn.bytes_cut)
     holdings.answers.open()
-    _recover_answers(holdings)
     return holdings
 
 
@@ -128,28 +130,12 @@ def starter(config_file: Path | None, settings: Config) -> bytes:
     return Path(__file__).with_name(SOUL_NAME).read_bytes()
 
 
-def _recover_answers(holdings: Holdings) -> None:
-    """After a power failure the journal and the waiting writes still tell what sessions were answered."""
-    known: list[tuple[str, str, str]] = []
-    for line in holdings.shelf.journal.last(MOST):
-        edit = edit_of(line)
-        if edit and edit.by == "agent" and edit.session and edit.call and write.can_answer(edit):
-            known.append((edit.session, edit.call, write.answer_of(edit)))
-    known += [(one.session, one.call, write.answer_of_staged(one)) for one in holdings.shelf.review.staged()[-MOST:]]
-    for session, call, text in known:
-        if holdings.answers.find(session, call) is None:
-            label = PRIVATE
-            holdings.answers.keep(
-                Answer(session=session, call=call, ok=True, text=text, class_=label.class_, untrusted=label.untrusted)
-            )
-
-
 @contextmanager
 def _start_fault() -> Iterator[None]:
     """What the disk refuses at start becomes the daemon's own fault."""
     try:
         yield
-    except (OSError, Unreadable, msgspec.DecodeError) as error:
+    except (OSError, Unreadable) as error:
         raise Fault("memoryd-start-failed", f"memory/, index/ or state/ cannot be used: {error}") from None
 
 

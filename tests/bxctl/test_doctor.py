@@ -98,16 +98,22 @@ def test_left_out_entries_are_named_with_their_rule(bxctl: Bxctl, well: Fakes, h
     out = memory.LeftOut(file="user.md", number=2, rule=1, reason="a control character", entry="x\x1b[2J")
     full = memory.MemoryFile(file="memory.md", chars=2300, limit=2200, text="", problem="memory.md is over its limit")
     index = memory.IndexState(logs=3, records=1200, notes=4, damaged_logs=["chat-1/0.jsonl"])
+    note = memory.UnreadNote(number=7, reason="since it has no header line", text="papaya")
     well.answer(
         "owner-memory",
         memory.MemoryShow,
-        memory.MemoryShowReply(files=[full], left_out=[out], index=index, review=False),
+        memory.MemoryShowReply(files=[full], left_out=[out], index=index, review=False, unread_notes=[note]),
     )
     assert _problems(bxctl, well) == [
         ("memory.md: memory.md is over its limit", f"$EDITOR {home}/memory/memory.md", "memory-unavailable"),
         (
             "user.md: entry 2 is left out of every prompt by rule 1, a control character: x\\u{1b}[2J",
             f"$EDITOR {home}/memory/user.md",
+            "memory-unavailable",
+        ),
+        (
+            "notes.md: note 7 is not shown by recall, since it has no header line: papaya",
+            f"$EDITOR {home}/memory/notes.md",
             "memory-unavailable",
         ),
         ("index: the log chat-1/0.jsonl could not be read to its end", "bxctl reindex", "memory-index-damaged"),

@@ -22,6 +22,7 @@ from proto.messages.memory import (
     PendingEditsReply,
     Reindex,
     Reindexed,
+    UnreadNote,
 )
 from tests.bxctl.conftest import Bxctl
 from tests.bxctl.fakes import Fakes
@@ -35,6 +36,8 @@ EDIT = "2026-09-24-0007"
     [
         (["memory", "log"], MemoryAdmin(command="log", arg="")),
         (["memory", "log", "20"], MemoryAdmin(command="log", arg="20")),
+        (["memory", "log", "0"], MemoryAdmin(command="log", arg="0")),
+        (["memory", "log", "9" * 40], MemoryAdmin(command="log", arg="9" * 18)),
         (["memory", "undo", EDIT], MemoryAdmin(command="undo", arg=EDIT)),
         (["memory", "pending"], MemoryAdmin(command="pending", arg="")),
         (["memory", "accept", EDIT], MemoryAdmin(command="accept", arg=EDIT)),
@@ -76,7 +79,7 @@ def test_memory_socket_names_another_socket(
 
 def test_the_log_for_scripts_is_the_journal(bxctl: Bxctl, fakes: Fakes) -> None:
     line = {"id": EDIT, "after": ["\u202e\x1b[2Jé"]}
-    fakes.answer(ROW, Edits, EditsReply(edits=[line], more=False))
+    fakes.answer(ROW, Edits, EditsReply(edits=[line]))
     with fakes.serving():
         result = bxctl("memory", "log", "3", "--json")
     assert result.json["edits"] == [line]
@@ -104,6 +107,7 @@ def test_show_names_what_was_left_out_with_its_rule(bxctl: Bxctl, fakes: Fakes) 
             ],
             index=IndexState(logs=3, records=1200, notes=4, damaged_logs=["chat-1/0.jsonl"]),
             review=True,
+            unread_notes=[UnreadNote(number=7, reason="it has no header line", text="papaya")],
         ),
     )
     with fakes.serving():
@@ -111,6 +115,7 @@ def test_show_names_what_was_left_out_with_its_rule(bxctl: Bxctl, fakes: Fakes) 
     assert "memory.md (12 of 2,200 characters)\nan entry\nof two lines\n" in result.out
     assert "user.md is over its limit" in result.out
     assert "left out of memory.md: entry 2, rule 4\nan instruction phrase\nsystem prompt:" in result.out
+    assert "not shown by recall: notes.md, note 7\nit has no header line\npapaya\n" in result.out
     assert "index: 3 logs, 1,200 records, 4 notes\n  damaged: chat-1/0.jsonl\nreview: on" in result.out
 
 
@@ -140,7 +145,7 @@ def test_while_a_part_of_the_box_is_up_none_is_started_beside_it(bxctl: Bxctl, f
 
 @pytest.mark.parametrize(
     "words",
-    [["log", "0"], ["log", "-1"], ["log", "x"], ["log", "1", "2"], ["undo"], ["nothing"], ["log", "--nothing"]],
+    [["log", "-1"], ["log", "x"], ["log", "1", "2"], ["undo"], ["nothing"], ["log", "--nothing"]],
 )
 def test_a_wrong_line_is_exit_code_2(bxctl: Bxctl, words: list[str]) -> None:
     assert bxctl("memory", *words).code == 2

@@ -10,6 +10,7 @@ from memoryd.acts import write
 from memoryd.config import Config
 from memoryd.holdings import Holdings
 from proto.labels import PRIVATE, DataClass, Label
+from proto.role.journal import JsonLines
 from proto.tools import MemoryArguments, parse_arguments
 
 UNTRUSTED = Label(class_=DataClass.PRIVATE, untrusted=True)
@@ -35,6 +36,15 @@ def replace(old: str, text: str, file: str = "memory") -> dict[str, Any]:
 
 def consolidate(*entries: dict[str, Any], file: str = "memory") -> dict[str, Any]:
     return {"action": "consolidate", "file": file, "entries": list(entries)}
+
+
+def append_records(home: Path, session: str, *records: dict[str, Any]) -> None:
+    """Append to a session's log, as loopd does."""
+    path = home / "sessions" / session / "0.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for record in records:
+            file.write(json.dumps({"time": "2026-09-20T14:02:00Z", **record}) + "\n")
 
 
 class Box:
@@ -74,11 +84,24 @@ class Box:
             for line in path.read_text(encoding="utf-8").splitlines()
         ]
 
+    def lines_read(self) -> list[dict[str, Any]]:
+        """The lines of the edit journal that can be read, where somebody damaged others."""
+        return [
+            line
+            for path in sorted((self.home / "memory" / "edits").glob("*.jsonl"))
+            for line in JsonLines(path).read()
+            if line is not None
+        ]
+
     def text(self, name: str) -> str:
         return self.path(name).read_bytes().decode()
 
     def path(self, name: str) -> Path:
         return self.home / "memory" / name
+
+    def log(self, session: str, *records: dict[str, Any]) -> None:
+        """Append to a session's log, as loopd does."""
+        append_records(self.home, session, *records)
 
     def by_hand(self, name: str, text: str) -> None:
         """Save a file of memory/ as an editor does that renames."""

@@ -1,7 +1,6 @@
 """A real memoryd in a process of its own, and short ways to ask it."""
 
 import itertools
-import json
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from proto.messages.memory import (
 )
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
+from tests.memoryd.box import append_records
 
 START_S = 20.0
 
@@ -105,11 +105,7 @@ class Daemon:
 
     def log(self, session: str, *records: dict[str, Any]) -> None:
         """Append to a session's log, as loopd does."""
-        path = self.home / "sessions" / session / "0.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            for record in records:
-                file.write(json.dumps({"time": "2026-09-20T14:02:00Z", **record}) + "\n")
+        append_records(self.home, session, *records)
 
     def updated(self, session: str) -> None:
         ask(self.loop, SessionUpdated(session=session), Ok)

@@ -16,9 +16,10 @@ import pytest
 
 from memoryd import app
 from memoryd.config import Config, Memory
+from proto.canon import digest
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
-from tests.memoryd.box import add
+from tests.memoryd.box import Box, add, note
 from tests.memoryd.daemon import Daemon
 
 
@@ -153,6 +154,75 @@ def test_what_memoryd_keeps_for_itself_may_be_lost(daemon: Daemon, name: str) ->
     assert daemon.call(add("b")).ok
     by = [line["by"] for line in daemon.edits()]
     assert by == (["agent", "agent", "owner", "agent"] if name == "notes.seen" else ["agent", "agent", "agent"])
+
+
+NO_LINE = b'{"line":{},"file":null,"notes":null,"pending":null}'
+DEEP = b"[" * 100_000
+DAMAGE = {
+    "edits": ("memory/edits/2026-01.jsonl", DEEP + b"\n"),
+    "an edit of nested texts": ("memory/edits/2026-01.jsonl", b'{"before":' + b"[" * 700 + b"]" * 700 + b"}\n"),
+    "pending": ("memory/pending.jsonl", DEEP + b"\n" + DEEP),
+    "answers": ("state/memoryd/answers.jsonl", DEEP + b"\n\xff\n[]\n" + DEEP),
+    "heads": ("state/memoryd/heads", DEEP),
+    "intent": ("state/memoryd/intent.json", DEEP),
+    "intent with its hash": ("state/memoryd/intent.json", digest(DEEP).encode() + b" " + DEEP),
+    "an intent of nothing": ("state/memoryd/intent.json", digest(b"{}").encode() + b" {}"),
+    "an intent without a line": ("state/memoryd/intent.json", digest(NO_LINE).encode() + b" " + NO_LINE),
+    "notes.seen": ("state/memoryd/notes.seen", b"\xff\xfe"),
+    "notes.seen.next": ("state/memoryd/notes.seen.next", b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_line_or_file_of_its_own_does_not_keep_it_from_starting(box: Box, what: str) -> None:
+    box.call(add("a"))
+    box.call(note("n"))
+    box.close()
+    name, data = DAMAGE[what]
+    (box.home / name).write_bytes(data)
+    again = box.reopen()
+    assert again.call(add("b")).startswith("memory.md updated")
+    assert again.call(note("m")) == "noted"
+    assert again.text("memory.md") == "a\n§\nb"
+    agents = [line["after"] for line in again.lines_read() if line.get("by") == "agent"]
+    assert agents == [["a"], ["n"], ["a", "b"], ["m"]]
+    verified = again.holdings.shelf.journal.verify()
+    damaged = name.startswith("memory/edits") or name.endswith("heads")
+    assert any(state.first_bad for state in verified) == damaged
+    again.reopen().close()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.4])
+def test_who_is_told_to_stop_while_it_opens_a_long_journal_stops_at_once(home: Path, delay_s: float) -> None:
+    """The journal has no end here: each line that was checked takes the time of thousands."""
+    box = Box(home)
+    for number in range(30):
+        box.call(note(f"n{number}"))
+    box.close()
+    slow = (
+        "import sys, time, memoryd.__main__, proto.chain as chain\n"
+        "holds = chain.holds\n"
+        "def slow(*a):\n"
+        "    print('opening', flush=True)\n"
+        "    time.sleep(1)\n"
+        "    return holds(*a)\n"
+        "chain.holds = slow\n"
+        "sys.exit(memoryd.__main__.main())"
+    )
+    command = (sys.executable, "-c", slow, "serve", "--home", str(home))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "opening\n"
+        time.sleep(delay_s)
+        process.terminate()
+        shown, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert '"stopped"' in said
+    assert '"ready"' not in said
+    assert shown.count("opening") < 5
+    again = Box(home)
+    assert len(again.lines()) == 30
+    again.close()
 
 
 def test_sixty_writers_at_once(daemon: Daemon) -> None:

@@ -60,7 +60,7 @@ def test_it_is_found_before_each(box: Box, look: str) -> None:
     elif look == "log":
         assert "owner" in log.log(box.holdings, "")
     elif look == "edits":
-        assert log.edits(box.holdings, 1, None)[0][0]["by"] == "owner"
+        assert log.edits(box.holdings, 1, None)[0]["by"] == "owner"
     else:
         with pytest.raises(Refusal, match="is not the latest edit of memory.md"):
             undo.undo(box.holdings, box.lines()[0]["id"])

@@ -34,7 +34,7 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     memory.MemoryAdmin: {"command": "undo", "arg": "2026-09-24-0001"},
     memory.MemoryAdminReply: {"text": "undone"},
     memory.Edits: {"last": 10},
-    memory.EditsReply: {"edits": [{"id": "2026-09-24-0001", "before": [], "after": ["a"]}], "more": False},
+    memory.EditsReply: {"edits": [{"id": "2026-09-24-0001", "before": [], "after": ["a"]}]},
     memory.PendingEdits: {},
     memory.PendingEditsReply: {"edits": []},
     memory.MemoryShow: {},
@@ -43,6 +43,7 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
         "left_out": [{"file": "user.md", "number": 1, "rule": 4, "reason": "an instruction phrase", "entry": "x"}],
         "index": {"logs": 1, "records": 2, "notes": 3, "damaged_logs": []},
         "review": False,
+        "unread_notes": [{"number": 2, "reason": "no header", "text": "mine"}],
     },
     broker.SessionOpen: {
         "session": _SESSION, "new": True, "session_kind": "chat", "principal": "owner", "principal_class": "secret",

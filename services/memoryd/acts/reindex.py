@@ -1,7 +1,11 @@
 """Feeding the index: what is new in the logs and in notes.md, or all of it anew (M5a section 6)."""
 
+import os
+
 from memoryd.holdings import Holdings
 from memoryd.index import Counts, NoteEntry
+from proto.faults import Fault
+from proto.ids import is_session_id
 
 
 def notes(holdings: Holdings) -> list[NoteEntry]:
@@ -36,8 +40,27 @@ def rebuild(holdings: Holdings, entries: list[NoteEntry]) -> Counts:
     """Make the index anew beside the old one, and swap it in.
 
     Raises:
-        Fault: `memory-index-damaged`.
-        OSError: the folder cannot be used.
+        Fault: `memory-index-damaged`; `memory-unavailable`: sessions/ or index/ cannot be used.
 
     """
-    return holdings.index.rebuild(holdings.sessions, entries)
+    sessions(holdings)
+    try:
+        return holdings.index.rebuild(holdings.sessions, entries)
+    except OSError as error:
+        raise Fault("memory-unavailable", f"the index cannot be made: {error}") from None
+
+
+def sessions(holdings: Holdings) -> list[str]:
+    """The sessions that have a folder, in no order; none when there is no folder of them yet.
+
+    Raises:
+        Fault: `memory-unavailable`: sessions/ is none, or cannot be read.
+
+    """
+    try:
+        return [name for name in os.listdir(holdings.sessions) if is_session_id(name)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Fault("memory-unavailable", f"{holdings.sessions} cannot be read: {reason}") from None

@@ -1,11 +1,23 @@
 """What a new session is told, and what is kept from it (M5a section 4)."""
 
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
 from memoryd.holdings import Holdings
 from memoryd.identity.block import over_limit, render_block
 from memoryd.identity.entries import FILES, SOUL_LIMIT_CHARS, SOUL_NAME, render, size
 from memoryd.identity.shelf import unavailable
-from proto.messages.memory import LeftOut, MemoryFile
+from proto.escape import clip
+from proto.faults import Fault
+from proto.messages.memory import LeftOut, MemoryFile, UnreadNote
 from proto.role.log import logger
+
+NO_HEADER: Final = "since it has no header line that can be read"
+"""Why a note has no label, and recall cannot show it."""
+_MOST_NAMED: Final = 1_000
+_NAMED_CHARS: Final = 200
 
 
 def block(holdings: Holdings) -> str:
@@ -24,6 +36,14 @@ def block(holdings: Holdings) -> str:
         logger().warning("entry-left-out", file=one.file, number=one.number, rule=one.rule, reason=one.reason)
     shown = {key: [entry for entry in these if holdings.check(entry) is None] for key, these in entries.items()}
     return render_block(soul, entries, shown)
+
+
+def look_at_notes(holdings: Holdings) -> None:
+    """Find what a hand changed in notes.md, so that recall knows of it; a disk that refuses does not stop a recall."""
+    try:
+        holdings.writer.look_at_notes()
+    except Fault as fault:
+        logger().error("notes-not-looked-at", error=fault.message)
 
 
 def files(holdings: Holdings) -> list[MemoryFile]:
@@ -53,3 +73,27 @@ def left_out(holdings: Holdings) -> list[LeftOut]:
         for number, entry in enumerate(holdings.shelf.held(kind).entries, 1)
         if (finding := holdings.check(entry))
     ]
+
+
+def named(found: Sequence[LeftOut]) -> list[LeftOut]:
+    """As many entries left out as a reply has room for; the last one says how many more there are.
+
+    Only of a file that is over its limit are there so many, and that is told beside it.
+    """
+    return [
+        msgspec.structs.replace(one, reason=one.reason + _more(at, len(found)))
+        for at, one in enumerate(found[:_MOST_NAMED])
+    ]
+
+
+def unread_notes(holdings: Holdings) -> list[UnreadNote]:
+    """The notes that have no label and that recall does not show; the last one says how many more there are."""
+    found = holdings.shelf.notebook.unread
+    return [
+        UnreadNote(number=note.number, reason=NO_HEADER + _more(at, len(found)), text=clip(note.text, _NAMED_CHARS))
+        for at, note in enumerate(found[:_MOST_NAMED])
+    ]
+
+
+def _more(at: int, count: int) -> str:
+    return f"; {count - _MOST_NAMED:,} more like it" if at == _MOST_NAMED - 1 and count > _MOST_NAMED else ""

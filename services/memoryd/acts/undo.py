@@ -28,7 +28,7 @@ def undo(holdings: Holdings, id: str) -> str:
     """
     done = holdings.writer.write(lambda: _draft(holdings, id), lambda: True)
     kind = BY_NAME[done.went_to or ""]
-    holds = f"{kind.name} holds {of(size(done.after), kind.limit_chars)} again"
+    holds = f"{kind.name} holds {of(size(texts(done.after) or []), kind.limit_chars)} again"
     return f"{id} is undone as {done.id}: {holds}"
 
 

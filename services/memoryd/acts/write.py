@@ -1,4 +1,8 @@
-"""A write of a session: where it goes, what may be in it, and what the session is told (M5a section 5, "memory")."""
+"""A write of a session: where it goes, what may be in it, and what the session is told (M5a section 5, "memory").
+
+A write is made once. What a call has done is in the journal or among the waiting writes, and a repeated call is told
+that again, however long ago it was (contract, "Wire").
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +11,10 @@ import msgspec
 
 from memoryd.holdings import Holdings
 from memoryd.identity.edit import IdentityEdit, check_form, outcome, written
-from memoryd.identity.entries import BY_NAME, FILES, NOTES_NAME, FileKind, of, size, trim
+from memoryd.identity.entries import BY_NAME, FILES, FileKind, of, size, trim
 from memoryd.identity.journal import Edit, texts
 from memoryd.identity.notes import Header, Note, minute
-from memoryd.identity.review import Pending
+from memoryd.identity.review import Pending, Staged, action_of
 from memoryd.identity.writer import Abandoned, Draft, StillWanted
 from memoryd.refusal import Refusal
 from proto.labels import PRIVATE, Label
@@ -38,18 +42,21 @@ def write(holdings: Holdings, call: Call, still_wanted: StillWanted) -> str:
         Fault: `memory-unavailable`.
 
     """
+    holdings.writer.tidy()
+    if (told := answered(holdings, call.session, call.call)) is not None:
+        return told
     edit = call.arguments
     if isinstance(edit, NoteArguments):
         return _note(holdings, call, None, edit.text, still_wanted)
     kind = FILES[edit.file]
     if (seen := _seen(call.label)) is None:
-        check_texts(holdings, written(edit))
+        _check(holdings, call, edit)
         if holdings.review:
             return _stage(holdings, call, edit, still_wanted)
         return answer_of(holdings.writer.write(lambda: draft(holdings, call, edit), still_wanted))
     if not isinstance(edit, Add):
         raise Refusal(f"this session has read {seen} content; it can take notes but not change {kind.name}")
-    if len(edit.text) > kind.limit_chars:
+    if len(trim(edit.text)) > kind.limit_chars:
         raise Refusal(f"refused: a note made of an add has at most {kind.limit_chars:,} characters")
     return _note(holdings, call, kind, edit.text, still_wanted)
 
@@ -72,7 +79,7 @@ def draft(holdings: Holdings, call: Call, edit: IdentityEdit, pending: str | Non
         kind=kind,
         after=made.entries,
         notes=notes,
-        action=str(type(edit).__struct_config__.tag),
+        action=action_of(edit),
         session=call.session,
         call=call.call,
         label=call.label,
@@ -103,17 +110,35 @@ def answer_of(edit: Edit) -> str:
             return "noted (untrusted)" if label.untrusted else "noted"
         seen = _seen(label)
         return f"saved as a note ({seen}): this session has read {seen} content"
-    return f"{kind.name} updated ({of(size(edit.after), kind.limit_chars)}); it takes effect in the next session"
+    after = texts(edit.after)
+    holds = "" if after is None else f" ({of(size(after), kind.limit_chars)})"  # what was erased has no size
+    return f"{kind.name} updated{holds}; it takes effect in the next session"
 
 
-def can_answer(edit: Edit) -> bool:
-    """Whether a line of the journal still tells what its session was told (an erased one does not)."""
-    return edit.went_to == NOTES_NAME or (edit.went_to in BY_NAME and texts(edit.after) is not None)
+def answered(holdings: Holdings, session: str, call: str) -> str | None:
+    """What a call was told when it was made; None for one that changed nothing yet."""
+    if staged := holdings.shelf.review.find_call(session, call):
+        return _answer_of_staged(staged)
+    edit = holdings.shelf.journal.find_call(session, call)
+    return answer_of(edit) if edit and edit.by == "agent" else None
 
 
-def answer_of_staged(pending: Pending) -> str:
-    """What the session is told of a write that waits for the owner."""
-    return f"{FILES[pending.file].name} is unchanged: the write waits for the owner as {pending.id}"
+def may_be_answered(holdings: Holdings, session: str, call: str) -> bool:
+    """Whether it is worth asking `answered`, which reads the journal."""
+    shelf = holdings.shelf
+    return shelf.journal.knows_call(session, call) or shelf.review.find_call(session, call) is not None
+
+
+def _answer_of_staged(staged: Staged) -> str:
+    return f"{FILES[staged.file].name} is unchanged: the write waits for the owner as {staged.id}"
+
+
+def _check(holdings: Holdings, call: Call, edit: IdentityEdit) -> None:
+    """Refuse texts that may not be remembered; those that never fit by that alone, before they are looked through."""
+    if size(written(edit)) > FILES[edit.file].limit_chars:
+        holdings.writer.look()
+        draft(holdings, call, edit)
+    check_texts(holdings, written(edit))
 
 
 def _seen(label: Label) -> str | None:
@@ -159,11 +184,11 @@ def _stage(holdings: Holdings, call: Call, edit: IdentityEdit, still_wanted: Sti
         time=stamp(shelf.clock()),
         session=call.session,
         call=call.call,
-        action=str(type(edit).__struct_config__.tag),
+        action=action_of(edit),
         file=edit.file,
         class_=call.label.class_,
         untrusted=call.label.untrusted,
         arguments=call.raw,
     )
     shelf.review.stage(pending)
-    return answer_of_staged(pending)
+    return _answer_of_staged(Staged(pending.id, pending.file))

@@ -7,7 +7,7 @@ under way.
 import anyio
 import anyio.to_thread
 
-from memoryd.acts import recall, write
+from memoryd.acts import recall, show, write
 from memoryd.desk.indexing import Indexing
 from memoryd.desk.turns import Turns
 from memoryd.holdings import Holdings
@@ -41,16 +41,21 @@ class BrokerDesk:
         key = (request.request.session, request.request.call)
         while under_way := self._under_way.get(key):
             await under_way.wait()
-        answer = self._holdings.answers.find(*key)
-        if answer is None:
-            self._under_way[key] = anyio.Event()
-            try:
-                answer = await self._first_answer(request, connection)
-            finally:
-                self._under_way.pop(key).set()
+        self._under_way[key] = anyio.Event()
+        try:
+            answer = await self._given_before(key) or await self._first_answer(request, connection)
+        finally:
+            self._under_way.pop(key).set()
         return ToolResponse(
             call=answer.call, ok=answer.ok, text=answer.text, class_=answer.class_, untrusted=answer.untrusted
         )
+
+    async def _given_before(self, key: Key) -> Answer | None:
+        """What a repeated call was answered the first time."""
+        if not write.may_be_answered(self._holdings, *key):
+            return self._holdings.answers.find(*key)
+        told = await self._turns.take(write.answered, self._holdings, *key)
+        return None if told is None else _answer(key, told, PRIVATE)
 
     async def _first_answer(self, request: MemoryCall, connection: Connection) -> Answer:
         try:
@@ -60,14 +65,12 @@ class BrokerDesk:
         except Abandoned:
             raise anyio.BrokenResourceError from None
         call = request.request
-        answer = Answer(
-            session=call.session, call=call.call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted
-        )
-        try:
-            self._holdings.answers.keep(answer)
-        except OSError as error:
-            # What was done is done, and the journal tells of it.
-            logger().error("answer-not-kept", call=call.call, error=str(error))
+        answer = _answer((call.session, call.call), text, label, ok=ok)
+        if not write.may_be_answered(self._holdings, call.session, call.call):
+            try:
+                self._holdings.answers.keep(answer)
+            except OSError as error:
+                logger().error("answer-not-kept", call=call.call, error=str(error))
         return answer
 
     async def _perform(self, request: MemoryCall, connection: Connection) -> tuple[str, Label]:
@@ -87,6 +90,8 @@ class BrokerDesk:
         return text, PRIVATE
 
     async def _recall(self, session: str, arguments: RecallArguments) -> tuple[str, Label]:
+        if self._holdings.shelf.notebook.may_differ():
+            await self._turns.take(show.look_at_notes, self._holdings)
         await self._indexing.caught_up()
         try:
             found = await anyio.to_thread.run_sync(
@@ -95,6 +100,11 @@ class BrokerDesk:
         except OSError as error:
             raise Fault("memory-unavailable", f"the recall cannot be logged: {error}") from None
         return found.text, found.label
+
+
+def _answer(key: Key, text: str, label: Label, *, ok: bool = True) -> Answer:
+    session, call = key
+    return Answer(session=session, call=call, ok=ok, text=text, class_=label.class_, untrusted=label.untrusted)
 
 
 def _arguments(request: MemoryCall) -> RecallArguments | MemoryArguments:

@@ -1,9 +1,11 @@
 """Keeping the index up with the logs and with notes.md, beside the answering.
 
 At start every log is caught up on; a recall waits for that, but not for ever. Notes are brought in soon after they were
-written, and before the next recall.
+written, and before the next recall. Logs are written by others: whatever one of them does to the reader, it costs its
+own records and a line that names it, never the other logs and never the daemon.
 """
 
+import contextlib
 from typing import Final
 
 import anyio
@@ -31,14 +33,7 @@ class Indexing:
 
     async def run(self) -> None:
         """Catch up, then bring in notes whenever there are new ones, until cancelled."""
-        try:
-            counts = await anyio.to_thread.run_sync(
-                self._holdings.index.catch_up, self._holdings.sessions, limiter=self._thread
-            )
-            logger().info("caught-up", logs=counts.logs, records=counts.records)
-            _tell_damaged(counts)
-        except (Fault, OSError) as error:
-            logger().error("index-unusable", error=str(error))
+        await self._catch_up()
         self._caught_up.set()
         while True:
             self._wake = anyio.Event()
@@ -69,6 +64,22 @@ class Indexing:
             _tell_damaged(counts)
         except (Fault, OSError) as error:
             logger().error("log-not-indexed", session=session, error=str(error))
+        except Exception:  # noqa: BLE001  (whatever a log holds, the next one is read)
+            logger().exception("log-not-indexed", session=session)
+
+    async def _catch_up(self) -> None:
+        index, sessions = self._holdings.index, self._holdings.sessions
+        try:
+            counts = await anyio.to_thread.run_sync(index.catch_up, sessions, limiter=self._thread)
+            logger().info("caught-up", logs=counts.logs, records=counts.records)
+            _tell_damaged(counts)
+        except (Fault, OSError) as error:
+            logger().error("index-unusable", error=str(error))
+        except Exception:  # noqa: BLE001  (one log must not keep the others from being read)
+            logger().exception("catch-up-failed")
+            with contextlib.suppress(Fault):
+                for session in sorted(await anyio.to_thread.run_sync(reindex.sessions, self._holdings)):
+                    await self.read_log(session)
 
     async def _bring_in_notes(self) -> None:
         async with self._line:
@@ -80,6 +91,8 @@ class Indexing:
                 self._version = version
             except (Fault, OSError) as error:
                 logger().error("notes-not-indexed", error=str(error))
+            except Exception:  # noqa: BLE001  (whatever a hand put into notes.md, the daemon answers)
+                logger().exception("notes-not-indexed")
 
 
 def _tell_damaged(counts: Counts) -> None:

@@ -28,6 +28,7 @@ from proto.messages.memory import (
     PendingEditsReply,
     Reindex,
     Reindexed,
+    UnreadNote,
 )
 from proto.messages.wire import JournalState, Verify, VerifyReply
 from proto.role.serve import Connection
@@ -59,8 +60,7 @@ class OwnerDesk:
             case MemoryAdmin():
                 return MemoryAdminReply(text=await take(_admin, holdings, request))
             case Edits(last=last, id=edit):
-                edits, more = await take(log.edits, holdings, last, edit)
-                return EditsReply(edits=edits, more=more)
+                return EditsReply(edits=await take(log.edits, holdings, last, edit))
             case PendingEdits():
                 return PendingEditsReply(edits=await take(review.pending_edits, holdings))
             case MemoryShow():
@@ -72,9 +72,13 @@ class OwnerDesk:
         assert_never(request)
 
     async def _show(self) -> MemoryShowReply:
-        files, left_out = await self._turns.take(_shown, self._holdings)
+        files, left_out, unread_notes = await self._turns.take(_shown, self._holdings)
         return MemoryShowReply(
-            files=files, left_out=left_out, index=await self._index_state(), review=self._holdings.review
+            files=files,
+            left_out=left_out,
+            index=await self._index_state(),
+            review=self._holdings.review,
+            unread_notes=unread_notes,
         )
 
     async def _index_state(self) -> IndexState:
@@ -101,16 +105,16 @@ def _admin(holdings: Holdings, request: MemoryAdmin) -> str:
         case "undo":
             return undo.undo(holdings, request.arg)
         case "pending":
-            return review.pending(holdings)
+            return review.pending(holdings, request.arg)
         case "accept":
             return review.accept(holdings, request.arg)
         case "reject":
             return review.reject(holdings, request.arg)
 
 
-def _shown(holdings: Holdings) -> tuple[list[MemoryFile], list[LeftOut]]:
+def _shown(holdings: Holdings) -> tuple[list[MemoryFile], list[LeftOut], list[UnreadNote]]:
     holdings.writer.look()
-    return show.files(holdings), show.left_out(holdings)
+    return show.files(holdings), show.named(show.left_out(holdings)), show.unread_notes(holdings)
 
 
 def _looked_at_notes(holdings: Holdings) -> list[NoteEntry]:

@@ -51,7 +51,7 @@ def outcome(edit: IdentityEdit, entries: Sequence[str], kind: FileKind) -> Outco
         case Replace():
             at = _place(edit.old, entries, kind)
             others = [*entries[:at], *entries[at + 1 :]]
-            text = _new(trim(edit.text), [*others, edit.old], kind)
+            text = _new(trim(edit.text), others, kind)
             made = Outcome([*entries[:at], text, *entries[at + 1 :]], [])
         case Remove():
             # However large the file is, an entry may go.

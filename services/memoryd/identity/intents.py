@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from memoryd.identity.journal import edit_of
 from proto.canon import digest
 from proto.role import durable
+from proto.role.log import logger
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -41,7 +43,10 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Intents:
-    """The file that holds the intent, behind its own hash: half of one is none, and nothing was done for it yet."""
+    """The file that holds the intent, behind its own hash: half of one is none, and nothing was done for it yet.
+
+    What stands there whole and is no intent, no crash has left; it is kept beside the file for whoever did.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -63,7 +68,17 @@ class Intents:
         if told != digest(data).encode():
             self.clear()
             return None
-        return self._decoder.decode(data)
+        try:
+            intent = self._decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            intent = None
+        if intent is None or edit_of(intent.line) is None:
+            kept = self._path.with_name(f"{self._path.name}.unread")
+            logger().error("intent-set-aside", path=str(kept))
+            durable.replace(kept, self._path.read_bytes())
+            self.clear()
+            return None
+        return intent
 
     def clear(self) -> None:
         """Forget it: all of it is done. If a power failure brings it back, the journal tells."""

@@ -1,14 +1,14 @@
 """The edit journal: one line for each change of memory.md, user.md and notes.md, one chain over edits/YYYY-MM.jsonl.
 
 Ids come from the journal itself: the number goes on from the last line's, and the date never goes below it, whatever
-the clock does. What a file should hold is what the last line of it says.
+the clock does. What a file should hold is what the last line of it says. What a call has done is found by the call.
 
 Source: contract, "The files of M5a".
 """
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +18,7 @@ import msgspec
 from proto.ids import EditId, is_edit_id
 from proto.labels import DataClass
 from proto.role.clock import stamp
-from proto.role.journal import FileState, Journal, JsonLines, Torn
+from proto.role.journal import FileState, Journal, JsonLines, Torn, read_line
 from proto.role.log import logger
 
 _TEXTS: Final = ("before", "after")
@@ -26,6 +26,10 @@ _BREAK: Final = "chain_break"
 _BLOCK_BYTES: Final = 65536
 
 By = Literal["agent", "owner"]
+Text = str | dict[str, str]
+"""An entry, or the digest that an erased one has left."""
+Breathe = Callable[[], None]
+"""Called again and again while something takes long; it raises when that is not wanted any more."""
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +44,8 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     file: Literal["memory", "user", "notes"]
     went_to: Literal["memory.md", "user.md", "notes.md"] | None
-    before: list[Any]
-    after: list[Any]
+    before: list[Text]
+    after: list[Text]
     class_: DataClass = msgspec.field(name="class")
     untrusted: bool
     by: By
@@ -62,7 +66,7 @@ def is_later(one: str, other: str) -> bool:
     return _order(one) > _order(other)
 
 
-def texts(entries: list[Any]) -> list[str] | None:
+def texts(entries: list[Text]) -> list[str] | None:
     """The entries, or None when one of them was erased."""
     found = [entry for entry in entries if isinstance(entry, str)]
     return found if len(found) == len(entries) else None
@@ -76,16 +80,21 @@ class EditJournal:
         self._journal = Journal(folder, "*.jsonl", heads, _TEXTS)
         self._last_id = ""
         self._latest: dict[str, Edit] = {}
+        self._calls: dict[str, str] = {}
 
-    def open(self, now: datetime) -> tuple[list[Torn], list[FileState]]:
+    def open(self, now: datetime, breathe: Breathe = lambda: None) -> tuple[list[Torn], list[FileState]]:
         """Take up the journal: torn lines that were cut off, and the files whose chain is broken, if that is news."""
-        torn, bad = self._journal.open()
-        breaks = [{"path": state.path.name, "first_bad": state.first_bad} for state in bad]
-        known: list[dict[str, Any]] = []
-        for line in self._journal.lines():
-            known += line.get("breaks", []) if line.get(_BREAK) else []
+        known: list[Any] = []
+
+        def visit(line: dict[str, Any]) -> None:
+            breathe()
             if edit := edit_of(line):
                 self._take(edit)
+            elif isinstance(told := line.get("breaks"), list):
+                known.extend(told)
+
+        torn, bad = self._journal.open(visit)
+        breaks = [{"path": state.path.name, "first_bad": state.first_bad} for state in bad]
         news = [state for state, found in zip(bad, breaks, strict=True) if found not in known]
         if news:
             name = max([(self._last_id or stamp(now))[:7] + ".jsonl", *(path.name for path in self._journal.files())])
@@ -111,7 +120,7 @@ class EditJournal:
         try:
             self._journal.append(f"{line['id'][:7]}.jsonl", line)
         except OSError as error:
-            # The line may be on disk and only the head behind it, which may be so.
+            # Only its head may not have been kept, and a head may be behind.
             if self.find(line["id"]) is None:
                 raise
             logger().error("head-not-kept", id=line["id"], error=str(error))
@@ -124,12 +133,27 @@ class EditJournal:
 
     def find(self, id: str) -> dict[str, Any] | None:
         """The line of an id, as it is stored."""
-        if not is_edit_id(id):
+        path = self._folder / f"{id[:7]}.jsonl"
+        if not is_edit_id(id) or not path.exists():
             return None
-        for line in JsonLines(self._folder / f"{id[:7]}.jsonl").read():
-            if line is not None and line.get("id") == id and edit_of(line):
-                return line
+        with path.open("rb") as file:
+            for raw in file:
+                # Most lines need not be decoded to know that they are others.
+                if id.encode() in raw and raw.endswith(b"\n"):
+                    line = read_line(raw)
+                    if line is not None and line.get("id") == id and edit_of(line):
+                        return line
         return None
+
+    def find_call(self, session: str, call: str) -> Edit | None:
+        """What a call did, or what the owner did with its write when it was a waiting one."""
+        found = self._calls.get(_key(session, call))
+        line = self.find(found) if found else None
+        return edit_of(line) if line else None
+
+    def knows_call(self, session: str, call: str) -> bool:
+        """Whether `find_call` finds something, at once."""
+        return _key(session, call) in self._calls
 
     def last(self, count: int) -> list[dict[str, Any]]:
         """The lines of the last edits as they are stored, newest last."""
@@ -138,7 +162,7 @@ class EditJournal:
             for raw in _backwards(path):
                 if len(found) >= count:
                     return found[::-1]
-                line = _line(raw)
+                line = read_line(raw)
                 if line is not None and edit_of(line):
                     found.append(line)
         return found[::-1]
@@ -166,6 +190,8 @@ class EditJournal:
         self._last_id = max(self._last_id, edit.id, key=_order)
         if edit.went_to is not None:
             self._latest[edit.went_to] = edit
+        if edit.session is not None and edit.call is not None:
+            self._calls[_key(edit.session, edit.call)] = edit.id
 
     def _lines_in(self, name: str) -> int:
         return sum(1 for _ in JsonLines(self._folder / name).read())
@@ -176,12 +202,8 @@ def _order(id: str) -> tuple[str, int]:
     return (id[:10], int(id[11:])) if id else ("", 0)
 
 
-def _line(raw: bytes) -> dict[str, Any] | None:
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return value if isinstance(value, dict) else None
+def _key(session: str, call: str) -> str:
+    return f"{session} {call}"
 
 
 def _backwards(path: Path) -> Iterator[bytes]:

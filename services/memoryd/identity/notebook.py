@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from memoryd import files
 from memoryd.files import Unreadable
@@ -19,6 +19,7 @@ from memoryd.identity.entries import decode
 from memoryd.identity.intents import NotesChange
 from memoryd.identity.notes import Note
 from proto.role import durable
+from proto.role.log import logger
 
 LIMIT_BYTES: Final = 1 << 28
 """What is larger is not read. M5a sets no limit; this one keeps the machine alive."""
@@ -28,8 +29,17 @@ _SETTLED_NS: Final = 1_000_000_000
 Signature = tuple[int, int, int, int]
 
 
+class Unread(NamedTuple):
+    """A note without a header that can be read: its number from 1 among all notes, and its text."""
+
+    number: int
+    text: str
+
+
 class Notebook:
-    """notes.md. `entries` is what is known of it; `version` grows whenever that changes."""
+    """notes.md. `entries` is what is known of it; `version` grows whenever that changes. `unread` are the notes that
+    have no label, because a hand wrote no header that can be read, and that recall therefore cannot show.
+    """
 
     def __init__(self, path: Path, seen: Path) -> None:
         self._path = path
@@ -37,6 +47,7 @@ class Notebook:
         self._next = seen.with_name(f"{seen.name}.next")
         self._signature: Signature | None = None
         self.entries: Sequence[Note] = ()
+        self.unread: Sequence[Unread] = ()
         self.version = 0
         self._know(b"")
 
@@ -45,13 +56,24 @@ class Notebook:
 
         Raises:
             OSError: the copy cannot be read.
-            Unreadable: the same.
 
         """
         if not os.path.lexists(self._seen):
             durable.replace(self._seen, b"")
         data = self._seen.read_bytes()
-        self._know(data if under_way is None else data[: under_way.size_before])
+        try:
+            self._know(data if under_way is None else data[: under_way.size_before])
+        except Unreadable as error:
+            # What was known is lost; all of notes.md is the owner's word now.
+            logger().error("copy-of-notes-lost", path=str(self._seen), error=str(error))
+            durable.replace(self._seen, b"")
+
+    def may_differ(self) -> bool:
+        """Whether a look could find something: notes.md was touched since the last one, or too lately to tell."""
+        try:
+            return self._signature is None or self._signature_now() != self._signature
+        except Unreadable:
+            return True
 
     def look(self) -> tuple[list[Note], list[Note]] | None:
         """What a hand changed since: the notes before and after, only those that differ; None if there is nothing.
@@ -84,7 +106,11 @@ class Notebook:
         """What a hand had changed when a crash came between the journal line and `keep_seen`, or before both."""
         if not os.path.lexists(self._next):
             return None
-        return notes.changed(self.entries, notes.parse(decode(self._next.read_bytes())))
+        try:
+            return notes.changed(self.entries, notes.parse(decode(self._next.read_bytes())))
+        except Unreadable:
+            self._next.unlink()  # not written by us; the next look finds what is in notes.md
+            return None
 
     def settle_next(self, *, journalled: bool) -> None:
         """Know what `left_next` gave, if it was journalled; else forget it, and the next look finds it again."""
@@ -162,6 +188,7 @@ class Notebook:
 
     def _know(self, data: bytes) -> None:
         self.entries = tuple(notes.parse(decode(data)))
+        self.unread = [Unread(number, note.text) for number, note in enumerate(self.entries, 1) if note.header is None]
         self._hash = hashlib.sha256(data)
         self._size = len(data)
         self._ends_in_a_line = not data or data.endswith(b"\n")

@@ -7,6 +7,7 @@ Source: M5a section 3; contract, "The files of M5a".
 """
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,8 @@ from memoryd.identity import entries as text_of
 from memoryd.identity.block import over_limit
 from memoryd.identity.entries import FILES, NOTES_KEY, NOTES_NAME, SOUL_LIMIT_CHARS, SOUL_NAME, FileKind
 from memoryd.identity.intents import Intents
-from memoryd.identity.journal import Edit, EditJournal, is_later, texts
-from memoryd.identity.notebook import Notebook
+from memoryd.identity.journal import Breathe, Edit, EditJournal, is_later, texts
+from memoryd.identity.notebook import Notebook, Unread
 from memoryd.identity.notes import Note
 from memoryd.identity.review import Review
 from proto.faults import Fault
@@ -30,6 +31,7 @@ from proto.role.log import logger
 
 LIMIT_BYTES: Final = 1 << 16
 """What is larger cannot be within its limit of characters and is not read."""
+PENDING_NAME: Final = "pending.jsonl"
 HAND: Final = "edit"
 """The action of an edit made by hand."""
 
@@ -42,6 +44,7 @@ class Held(msgspec.Struct, frozen=True):
     problem: str | None
 
 
+_MOST_TOLD: Final = 100
 _UNREAD: Final = Held(b"", [], "it was not read yet")
 
 
@@ -52,29 +55,30 @@ class Shelf:
         self.memory = memory
         self.clock = clock
         self.journal = EditJournal(memory / "edits", state / "heads")
-        self.review = Review(memory / "pending.jsonl")
+        self.review = Review(memory / PENDING_NAME)
         self.intents = Intents(state / "intent.json")
         self.notebook = Notebook(memory / NOTES_NAME, state / "notes.seen")
         self.notes_problem: str | None = None
         self.under_way = ""
         self._held: dict[str, Held] = {}
+        self._told: Sequence[Unread] = ()
 
-    def open(self, starter: bytes) -> None:
+    def open(self, starter: bytes, breathe: Breathe = lambda: None) -> None:
         """Make what is missing and take up what is there. An intent that a crash left is settled by the writer.
 
         Raises:
             OSError: the folder cannot be used.
-            Unreadable: what memoryd keeps of notes.md cannot be used.
-            msgspec.DecodeError: the intent is none.
 
         """
         self._make_missing(starter)
-        torn, broken = self.journal.open(self.clock())
+        torn, broken = self.journal.open(self.clock(), breathe)
         torn_review = self.review.open()
         for cut in [*torn, *([torn_review] if torn_review else [])]:
             logger().warning("torn-line-cut", path=str(cut.path), bytes_cut=cut.bytes_cut)
         for state in broken:
             logger().error("chain-break", path=str(state.path), line=state.first_bad, runbook="journal-damaged")
+        for bad in self.review.bad:
+            logger().error("waiting-write-damaged", path=str(self.path(PENDING_NAME)), line=bad.number, why=bad.reason)
         self.intents.open()
         intent = self.intents.load()
         self.under_way = intent.line["id"] if intent else ""
@@ -91,7 +95,26 @@ class Shelf:
         """
         for kind in FILES.values():
             self._look_at(kind)
-        self._look_at_notes()
+        self.look_at_notes()
+
+    def look_at_notes(self) -> None:
+        """The same of notes.md alone, which costs no more than a stat while nobody touches it. Raises as `look`."""
+        try:
+            differ = self.notebook.look()
+        except Unreadable as error:
+            self.notes_problem = str(error)
+            return
+        self.notes_problem = None
+        if differ is not None:
+            if any(differ):
+                self.owner_edit(None, *_texts(differ), _label(differ))
+            self.notebook.keep_seen()
+        if self.notebook.unread != self._told:
+            self._told = self.notebook.unread
+            for note in self._told[:_MOST_TOLD]:
+                logger().warning("note-without-header", number=note.number, file=NOTES_NAME)
+            if self._told:
+                logger().warning("notes-without-header", count=len(self._told), file=NOTES_NAME)
 
     def path(self, name: str) -> Path:
         """The path of a file of memory/."""
@@ -142,8 +165,8 @@ class Shelf:
             action=HAND,
             file=NOTES_KEY if kind is None else kind.key,
             went_to=NOTES_NAME if kind is None else kind.name,
-            before=before,
-            after=after,
+            before=[*before],
+            after=[*after],
             class_=label.class_,
             untrusted=label.untrusted,
             by="owner",
@@ -164,18 +187,6 @@ class Shelf:
             self.owner_edit(kind, known, entries, PRIVATE)
         self._held[kind.key] = Held(data, entries, None)
 
-    def _look_at_notes(self) -> None:
-        try:
-            differ = self.notebook.look()
-        except Unreadable as error:
-            self.notes_problem = str(error)
-            return
-        self.notes_problem = None
-        if differ is not None:
-            if any(differ):
-                self.owner_edit(None, *_texts(differ), _label(differ))
-            self.notebook.keep_seen()
-
     def _make_missing(self, starter: bytes) -> None:
         if self.memory.is_symlink():
             raise NotADirectoryError(errno.ENOTDIR, "a symbolic link is not followed", str(self.memory))
@@ -194,11 +205,10 @@ class Shelf:
 
     def _settle_review(self) -> None:
         """A crash may have come between a write's journal line and the line that says that it waits no more."""
-        waiting = {(pending.session, pending.call): pending for pending in self.review.waiting()}
-        for edit in self.journal.edits() if waiting else ():
-            found = waiting.get((edit.session or "", edit.call or ""))
-            if found and is_later(edit.id, found.id):
-                self.review.resolve(found.id, "rejected" if edit.went_to is None else "accepted", edit.id)
+        for pending in self.review.waiting():
+            edit = self.journal.find_call(pending.session, pending.call)
+            if edit and is_later(edit.id, pending.id):
+                self.review.resolve(pending.id, "rejected" if edit.went_to is None else "accepted", edit.id)
 
 
 def unavailable(name: str, problem: str) -> Fault:

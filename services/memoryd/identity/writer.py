@@ -20,7 +20,7 @@ from memoryd.files import Unreadable, sha256
 from memoryd.identity import entries as text_of
 from memoryd.identity.entries import BY_NAME, NOTES_KEY, NOTES_NAME, FileKind
 from memoryd.identity.intents import FileChange, Intent, NotesChange
-from memoryd.identity.journal import By, Edit
+from memoryd.identity.journal import By, Edit, texts
 from memoryd.identity.notes import Note
 from memoryd.identity.shelf import LIMIT_BYTES, Shelf, unavailable
 from proto.faults import Fault
@@ -78,13 +78,21 @@ class Writer:
         raise Fault("memory-unavailable", "another program changes the file again and again")
 
     def look(self) -> None:
-        """Settle what an error left, and find what a hand changed."""
-        try:
-            if self._unsettled:
-                self.settle()
-            self._shelf.look()
-        except (OSError, Unreadable) as error:
-            raise Fault("memory-unavailable", f"the disk refuses: {error}") from None
+        """Settle what an error left, and find what a hand changed.
+
+        Raises:
+            Fault: `memory-unavailable`.
+
+        """
+        self._tidied(self._shelf.look)
+
+    def look_at_notes(self) -> None:
+        """The same for notes.md alone. Raises as `look`."""
+        self._tidied(self._shelf.look_at_notes)
+
+    def tidy(self) -> None:
+        """Settle what an error left, so that the journal tells all that was done. Raises as `look`."""
+        self._tidied(lambda: None)
 
     def settle(self) -> None:
         """Finish or take back the change that a crash or an error left under way."""
@@ -97,6 +105,14 @@ class Writer:
                 self._take_back(intent)
             logger().warning("intent-settled", id=intent.line["id"])
         self._unsettled = False
+
+    def _tidied(self, look: Callable[[], None]) -> None:
+        try:
+            if self._unsettled:
+                self.settle()
+            look()
+        except (OSError, Unreadable) as error:
+            raise Fault("memory-unavailable", f"the disk refuses: {error}") from None
 
     def _attempt(self, draft: Draft, still_wanted: StillWanted) -> Edit | None:
         """The edit, or None when an editor got in between and all of it was taken back."""
@@ -248,7 +264,7 @@ class Writer:
             logger().error("version-set-aside", path=str(kept), error=str(error))
             temporary.rename(kept)
             return
-        self._shelf.owner_edit(kind, list(latest.after) if latest else [], version, PRIVATE)
+        self._shelf.owner_edit(kind, (texts(latest.after) or []) if latest else [], version, PRIVATE)
         temporary.unlink()
 
     def _after_error(self, edit: Edit, temporary: Path | None, error: Exception) -> Edit:

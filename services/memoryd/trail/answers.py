@@ -1,7 +1,7 @@
-"""The last answers to calls, so that a call that is repeated gets its first answer, after a new start too.
+"""The last answers to calls that changed nothing, so that one that is repeated gets its first answer, after a new start
+too. What a write was answered is told by the journal, for ever.
 
-An answer is written when it is given, and not fsynced: a killed daemon loses none, and after a power failure the
-journal tells what a write was answered.
+An answer is written when it is given, and not fsynced: a killed daemon loses none.
 
 Source: contract, "Wire".
 """
@@ -15,10 +15,11 @@ import msgspec
 
 from proto.labels import DataClass
 from proto.role import durable
-from proto.role.journal import JsonLines
 
-MOST: Final = 2_048
+MOST: Final = 16_384
 """How many answers are kept; the oldest go first."""
+MOST_BYTES: Final = 1 << 23
+"""How many bytes of the file those may be."""
 
 Key = tuple[str, str]
 
@@ -34,51 +35,84 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     untrusted: bool
 
 
+_decoder: Final = msgspec.json.Decoder(Answer)
+
+
 class Answers:
     """The answers by session and call. Used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._kept: OrderedDict[Key, Answer] = OrderedDict()
-        self._lines = 0
+        self._kept: OrderedDict[Key, tuple[Answer, int]] = OrderedDict()
+        self._kept_bytes = 0
+        self._file_lines = 0
+        self._file_bytes = 0
 
     def open(self) -> None:
-        """Take up the file."""
-        lines = JsonLines(self._path)
-        lines.mend()
-        for line in lines.read():
-            self._lines += 1
-            try:
-                self._take(msgspec.convert(line, Answer))
-            except msgspec.ValidationError:
-                continue  # an answer that cannot be read is one that is not kept
+        """Take up the file; a line that cannot be read is an answer that is not kept."""
+        if not self._path.exists():
+            durable.replace(self._path, b"")
+        data = self._path.read_bytes()
+        whole, _, torn = data.rpartition(b"\n")
+        for raw in whole.split(b"\n") if whole else ():
+            answer = _read(raw)
+            if answer is not None:
+                self._take(answer, len(raw) + 1)
+            self._file_lines += 1
+        self._file_bytes = len(data) - len(torn)
+        if torn:
+            os.truncate(self._path, self._file_bytes)
         self._shorten()
 
     def find(self, session: str, call: str) -> Answer | None:
         """The first answer to a call."""
-        return self._kept.get((session, call))
+        found = self._kept.get((session, call))
+        return found[0] if found else None
 
     def keep(self, answer: Answer) -> None:
-        """Keep an answer, before it is given."""
+        """Keep an answer, before it is given.
+
+        Raises:
+            OSError: the disk refuses; it is kept until the daemon ends.
+
+        """
+        line = _line(answer)
+        self._take(answer, len(line))
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            durable.write_whole(handle, _line(answer))
+            durable.write_whole(handle, line)
+        except OSError:
+            os.ftruncate(handle, self._file_bytes)
+            raise
         finally:
             os.close(handle)
-        self._lines += 1
-        self._take(answer)
+        self._file_lines += 1
+        self._file_bytes += len(line)
         self._shorten()
 
-    def _take(self, answer: Answer) -> None:
-        self._kept.setdefault((answer.session, answer.call), answer)
-        if len(self._kept) > MOST:
-            self._kept.popitem(last=False)
+    def _take(self, answer: Answer, size_bytes: int) -> None:
+        key = (answer.session, answer.call)
+        if key in self._kept:
+            return
+        self._kept[key] = answer, size_bytes
+        self._kept_bytes += size_bytes
+        while len(self._kept) > MOST or self._kept_bytes > MOST_BYTES:
+            _, (_, gone_bytes) = self._kept.popitem(last=False)
+            self._kept_bytes -= gone_bytes
 
     def _shorten(self) -> None:
-        """Write the file anew when most of its lines are no longer kept."""
-        if self._lines > 2 * MOST:
-            durable.replace(self._path, b"".join(map(_line, self._kept.values())))
-            self._lines = len(self._kept)
+        """Write the file anew when most of it is no longer kept."""
+        if self._file_lines > 2 * MOST or self._file_bytes > 2 * MOST_BYTES:
+            data = b"".join(_line(answer) for answer, _ in self._kept.values())
+            durable.replace(self._path, data)
+            self._file_lines, self._file_bytes = len(self._kept), len(data)
+
+
+def _read(raw: bytes) -> Answer | None:
+    try:
+        return _decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _line(answer: Answer) -> bytes:

@@ -1,10 +1,15 @@
 """Review: writes of identity wait for the owner, and notes never do."""
 
+import json
+from typing import Any
+
 import pytest
 
 from memoryd.acts import log, review, undo
 from memoryd.config import Config, Memory
 from memoryd.refusal import Refusal
+from proto.frame import MAX_FRAME, pack
+from proto.messages.memory import MemoryAdminReply, PendingEditsReply
 from tests.memoryd.box import UNTRUSTED, Box, add, consolidate, note, remove
 
 
@@ -105,7 +110,7 @@ def test_no_id_is_that_of_an_edit_too(reviewed: Box) -> None:
 
 def test_the_waiting_writes_are_shown_escaped(reviewed: Box, box: Box) -> None:
     reviewed.call(add("two\n2026-09-24-0001  forged"))
-    text = review.pending(reviewed.holdings)
+    text = review.pending(reviewed.holdings, "")
     assert len(text.splitlines()) == 2
     assert text.splitlines()[0].endswith("  chat-a  add  memory.md")
     assert "two\\\\n2026-09-24-0001  forged" in text
@@ -113,5 +118,92 @@ def test_the_waiting_writes_are_shown_escaped(reviewed: Box, box: Box) -> None:
 
 
 def test_nothing_waits(box: Box) -> None:
-    assert review.pending(box.holdings) == "no writes wait for the owner; review is off ([memory] review)"
-    assert review.pending(box.reopen(Config(memory=Memory(review=True))).holdings) == "no writes wait for the owner"
+    assert review.pending(box.holdings, "") == "no writes wait for the owner; review is off ([memory] review)"
+    assert review.pending(box.reopen(Config(memory=Memory(review=True))).holdings, "") == "no writes wait for the owner"
+
+
+def _staged_line(box: Box, **changes: Any) -> str:
+    line = {
+        "id": "2026-09-24-0001", "time": "2026-09-24T12:00:00Z", "session": "chat-a", "call": "x", "action": "add",
+        "file": "memory", "class": "private", "untrusted": False, "arguments": add("two"), **changes,
+    }  # fmt: skip
+    return json.dumps(line) + "\n"
+
+
+BAD_LINES: dict[str, tuple[dict[str, Any] | str, str]] = {
+    "no object": ("[1]\n", "it is not a JSON object"),
+    "no JSON": ("garbage\n", "it is not a JSON object"),
+    "no end of nesting": ("[" * 100_000 + "\n", "it is not a JSON object"),
+    "nested arguments": (
+        '{"arguments":' + '{"a":' * 600 + "1" + "}" * 601 + "\n",
+        "Object missing required field `id`",
+    ),
+    "no arguments": ({"arguments": {}}, "Object missing required field `action`"),
+    "a note": ({"arguments": note("x")}, "a note never waits"),
+    "another file": ({"file": "user"}, "the arguments are of another action or file than the line says"),
+    "another action": ({"action": "remove"}, "the arguments are of another action or file than the line says"),
+    "a forged session": ({"session": "x\n§ noted"}, "Expected `str` matching regex"),
+    "no id": ({"id": "first"}, "Expected `str` matching regex"),
+    "an id that is taken": ({"id": "2026-09-24-0009"}, "another line has the id 2026-09-24-0009"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_damaged_line_is_named_and_costs_no_other(reviewed: Box, bad: str) -> None:
+    what, reason = BAD_LINES[bad]
+    good = _staged_line(reviewed, id="2026-09-24-0009", call="good", arguments=add("good"))
+    damaged = what if isinstance(what, str) else _staged_line(reviewed, **what)
+    reviewed.path("pending.jsonl").write_text(good + damaged)
+    again = reviewed.reopen()
+    assert _waiting(again) == ["2026-09-24-0009"]
+    text = review.pending(again.holdings, "").splitlines()
+    assert text[2:4] == ["", "lines that are no write and cannot be accepted:"]
+    assert text[4].startswith("pending.jsonl, line 2: ")
+    assert reason in text[4]
+    for act in (review.accept, review.reject):
+        with pytest.raises(Refusal, match="no write waits as 2026-09-24-0001"):
+            act(again.holdings, "2026-09-24-0001")
+    assert again.call(add("three")).endswith("waits for the owner as " + _waiting(again)[-1])
+    assert len(set(_waiting(again))) == 2
+    review.accept(again.holdings, "2026-09-24-0009")
+    assert again.text("memory.md") == "one\n§\ngood"
+
+
+def test_ids_go_on_from_the_highest_that_was_staged(reviewed: Box) -> None:
+    lines = [_staged_line(reviewed, id=f"2099-01-01-{number}", call=number) for number in ("0007", "0003")]
+    reviewed.path("pending.jsonl").write_text("".join(lines))
+    again = reviewed.reopen()
+    again.call(add("three"))
+    assert _waiting(again)[-1] == "2099-01-01-0008"
+
+
+def test_as_many_as_fit_are_listed_and_the_rest_is_counted(reviewed: Box) -> None:
+    texts = ["漢" * 2_100 + f"{number:03}" for number in range(400)]
+    for number, text in enumerate(texts):
+        reviewed.call(add(text), call=f"w{number}")
+    text = review.pending(reviewed.holdings, "")
+    assert len(pack(MemoryAdminReply(text=text))) <= MAX_FRAME
+    shown = text.count("  chat-a  add  memory.md")
+    assert 0 < shown < 400
+    assert text.splitlines()[-1] == f"… and {400 - shown} more wait, to be listed when these are decided"
+    edits = review.pending_edits(reviewed.holdings)
+    assert len(pack(PendingEditsReply(edits=edits))) <= MAX_FRAME
+    assert edits[-1] == {"more": 400 - (len(edits) - 1)}
+    assert [edit["id"] for edit in edits[:-1]] == _waiting(reviewed)[: len(edits) - 1]
+    # One that is not listed yet can be decided all the same.
+    review.reject(reviewed.holdings, _waiting(reviewed)[-1])
+
+
+def test_pending_takes_no_argument(box: Box) -> None:
+    with pytest.raises(Refusal, match="pending takes no argument"):
+        review.pending(box.holdings, "x")
+
+
+def test_a_repeated_call_is_told_that_it_waits_whatever_became_of_it(reviewed: Box) -> None:
+    first = {call: reviewed.call(add(f"two {call}"), call=call) for call in ("1", "2", "3")}
+    one, two, _ = _waiting(reviewed)
+    review.accept(reviewed.holdings, one)
+    review.reject(reviewed.holdings, two)
+    for again in (reviewed, reviewed.reopen(Config())):
+        assert {call: again.call(add("other"), call=call) for call in first} == first
+        assert len(again.lines()) == 3

@@ -1,5 +1,7 @@
 """Where a write goes, what it is answered, what is journalled of it."""
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +11,10 @@ from memoryd.config import CheckSettings, Config
 from memoryd.gate.check import find
 from memoryd.identity.writer import Abandoned
 from memoryd.refusal import Refusal
+from proto.chain import erase
+from proto.faults import Fault
 from proto.labels import PRIVATE, PUBLIC, DataClass, Label
+from proto.role.journal import JsonLines
 from proto.tools import Add, Note
 from tests.memoryd.box import SECRET, UNTRUSTED, Box, add, consolidate, note, remove, replace
 
@@ -105,6 +110,85 @@ def test_every_rule_of_the_check_on_every_write(box: Box, bad: str, label: Label
         tried += [replace("one", bad), consolidate({"old": "one", "text": bad})]
         tried += [consolidate({"old": "one", "keep": True}, {"text": bad})]
     assert {_refused(box, each, label) for each in tried} == {finding.sentence}
+
+
+def test_an_add_that_becomes_a_note_is_measured_as_it_is_kept(box: Box) -> None:
+    box.call(add("x" * 2200 + " \n" * 500), UNTRUSTED)
+    assert box.text("notes.md").endswith("\n" + "x" * 2200 + "\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        add("\U0001f469\u200d" * 20_000),
+        replace("one", "\U0001f469\u200d" * 20_000),
+        consolidate({"old": "one", "keep": True}, *[{"text": f"{n}" + "\u200d" * 2_000} for n in range(20)]),
+    ],
+)
+def test_what_never_fits_is_not_looked_through(box: Box, arguments: dict[str, Any]) -> None:
+    box.call(add("one"))
+    looked_through: list[str] = []
+
+    def counting(text: str) -> None:
+        looked_through.append(text)
+
+    box.holdings = dataclasses.replace(box.holdings, check=counting)
+    sentence = _refused(box, arguments)
+    assert "of 2,200 characters; use consolidate to move entries to notes" in sentence
+    assert looked_through == []
+
+
+def test_many_emoji_cost_a_look_at_each(box: Box) -> None:
+    again = box.reopen(Config(check=CheckSettings(allow_joiners=True)))
+    family = "\U0001f469\u200d" * 200_000 + "\U0001f467"
+    assert again.holdings.check(family) is None
+    assert again.holdings.check(family + "\u200d") is not None
+
+
+def test_a_repeated_call_is_told_the_same_and_changes_nothing(box: Box) -> None:
+    """However long ago it was, after a new start, and whatever became of the file."""
+    first = {
+        call: box.call(arguments, label, call=call)
+        for call, arguments, label in (
+            ("1", add("one"), PRIVATE),
+            ("2", note("seen"), PRIVATE),
+            ("3", note("seen"), UNTRUSTED),
+            ("4", add("heard"), SECRET),
+            ("5", replace("one", "two"), PRIVATE),
+            ("6", consolidate({"old": "two", "move": True}, {"text": "three"}), PRIVATE),
+        )
+    }
+    box.by_hand("memory.md", "")
+    for again in (box, box.reopen()):
+        lines = len(again.lines())
+        assert {call: again.call(note("other"), call=call) for call in first} == first
+        assert again.lines() == again.lines()[:lines]
+        assert again.call(note("other"), session="chat-b", call="1") == "noted"
+
+
+def test_a_repeated_call_whose_texts_were_erased_is_not_made_again(box: Box) -> None:
+    box.call(add("one"), call="1")
+    box.close()
+    (path,) = (box.home / "memory" / "edits").glob("*.jsonl")
+    path.write_text(json.dumps(erase(json.loads(path.read_text()), ("before", "after"))) + "\n")
+    again = box.reopen()
+    assert again.call(add("one"), call="1") == "memory.md updated; it takes effect in the next session"
+    assert len(again.lines()) == 1
+
+
+def test_a_call_that_an_error_left_under_way_is_not_made_twice(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonLines, "append", full)
+        with pytest.raises(Fault, match="could not be written"):
+            box.call(note("seen"), call="1")
+    # Its note is in the file, and is journalled before anything else.
+    assert box.text("notes.md").endswith("\nseen\n")
+    assert box.call(note("seen"), call="1") == "noted"
+    assert [line["call"] for line in box.lines()] == ["1"]
+    assert box.text("notes.md").count("\nseen\n") == 1
 
 
 def test_joiners_pass_where_the_owner_allows_them(box: Box) -> None:

@@ -1,24 +1,41 @@
 """Decided calls over the real socket of a real daemon."""
 
 import json
+import os
 import socket
 import struct
 import threading
 import time
 from typing import Any
 
+import anyio
 import msgpack
 import pytest
 
+from memoryd.desk.broker import BrokerDesk
+from memoryd.desk.indexing import Indexing
+from memoryd.desk.turns import Turns
+from memoryd.trail import answers
 from proto import frame
 from proto.faults import Fault
-from proto.labels import PRIVATE
-from proto.messages.broker import ToolResponse
-from proto.messages.memory import MemoryShow, MemoryShowReply, Reindex, Reindexed
+from proto.labels import PRIVATE, DataClass
+from proto.messages.broker import ToolRequest, ToolResponse
+from proto.messages.memory import MemoryCall, MemoryShow, MemoryShowReply, Reindex, Reindexed
 from proto.messages.wire import Error, Ok, Ping
 from proto.role.ask import ask
-from tests.memoryd.box import SECRET, UNTRUSTED, add, note
+from proto.role.serve import Connection
+from tests.memoryd.box import SECRET, UNTRUSTED, Box, add, note
 from tests.memoryd.daemon import Daemon, assistant, result, user
+
+
+class Waiting(Connection):
+    """A peer that waits for its answer."""
+
+    def __init__(self) -> None:
+        pass
+
+    def peer_gone(self) -> bool:
+        return False
 
 
 def _raw(daemon: Daemon, **message: Any) -> Any:
@@ -132,6 +149,31 @@ def test_what_a_write_was_answered_is_in_the_journal_alone_too(daemon: Daemon) -
     assert len(daemon.edits()) == 3
 
 
+def test_a_write_is_remembered_longer_than_any_number_of_other_answers(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "MOST", 10)
+    indexing = Indexing(box.holdings)
+    desk = BrokerDesk(box.holdings, Turns(), indexing)
+
+    def ask_desk(call: str, tool: str, arguments: dict[str, Any]) -> ToolResponse:
+        request = ToolRequest(session="chat-a", call=call, tool=tool, arguments=arguments)
+        message = MemoryCall(request=request, taint=DataClass.PRIVATE, untrusted=False)
+        return anyio.run(desk.answer, message, Waiting())
+
+    indexing._caught_up.set()
+    first = ask_desk("old", "memory", note("the first"))
+    refused = ask_desk("no", "memory", note("\u200b"))
+    for number in range(25):
+        ask_desk(f"r{number}", "recall", {"query": "q"})
+    assert ask_desk("old", "memory", note("the first")) == first
+    assert ask_desk("old", "recall", {"query": "q"}) == first
+    assert ask_desk("old", "memory", {"action": "no action"}) == first
+    assert ask_desk("no", "memory", note("\u200b")) == refused
+    assert [line["call"] for line in box.lines()] == ["old"]
+    assert (box.home / "state" / "memoryd" / "answers.jsonl").read_bytes().count(b"\n") <= 20
+
+
 def test_the_same_call_at_the_same_time_is_made_once(daemon: Daemon) -> None:
     answers: list[ToolResponse] = []
     callers = [threading.Thread(target=lambda: answers.append(daemon.call(note("n"), call="x"))) for _ in range(12)]
@@ -188,6 +230,26 @@ def test_recall_tags_every_kind_of_hit(daemon: Daemon) -> None:
         "apple after": "memory-tainted · session chat-b, 2026-09-20 14:02 UTC, the assistant said · private",
     }
     assert (answer.ok, answer.class_, answer.untrusted) == (True, "private", True)
+
+
+def test_a_recall_knows_what_a_hand_has_just_changed_in_notes(daemon: Daemon) -> None:
+    daemon.call(note("a secret word: tamarind"))
+    assert "tamarind" in daemon.recall("tamarind").text
+    path = daemon.home / "memory" / "notes.md"
+    before = path.read_text()
+    path.write_text(before.replace("tamarind", "kumquat"))
+    assert daemon.recall("tamarind").text == '(no matches for "tamarind")'
+    assert "kumquat" in daemon.recall("kumquat").text
+    # Long after the last change, too, when a look costs no more than a stat.
+    long_ago = time.time() - 100
+    os.utime(path, (long_ago, long_ago))
+    time.sleep(1.1)
+    assert "kumquat" in daemon.recall("kumquat").text
+    path.write_text(before)
+    assert "tamarind" in daemon.recall("tamarind").text
+    assert [line["by"] for line in daemon.edits()] == ["agent", "owner", "owner"]
+    path.unlink()
+    assert "tamarind" in daemon.recall("tamarind").text
 
 
 def test_every_recall_is_logged_with_the_sources_of_its_hits(daemon: Daemon) -> None:

@@ -39,6 +39,8 @@ def test_log_and_undo(daemon: Daemon) -> None:
     assert _refused(daemon, "undo", one).startswith(f"{one} is not the latest edit of memory.md; ")
     assert _refused(daemon, "undo", "x") == "there is no edit x; bxctl memory log lists them"
     assert _refused(daemon, "log", "x") == "log takes the number of edits to show"
+    assert _refused(daemon, "pending", "x") == "pending takes no argument"
+    assert daemon.admin("log", "0") == "no edits shown: 0 were asked for"
     assert (daemon.home / "memory" / "memory.md").read_text() == ""
 
 
@@ -68,11 +70,39 @@ def test_edits(daemon: Daemon) -> None:
     for number in range(3):
         daemon.call(note(f"n{number}"))
     lines = daemon.edits()
-    assert ask(daemon.owner, Edits(), EditsReply) == EditsReply(edits=lines, more=False)
-    assert ask(daemon.owner, Edits(last=1), EditsReply) == EditsReply(edits=lines[2:], more=False)
-    assert ask(daemon.owner, Edits(id=lines[1]["id"]), EditsReply) == EditsReply(edits=lines[1:2], more=False)
+    assert ask(daemon.owner, Edits(), EditsReply) == EditsReply(edits=lines)
+    assert ask(daemon.owner, Edits(last=1), EditsReply) == EditsReply(edits=lines[2:])
+    assert ask(daemon.owner, Edits(id=lines[1]["id"]), EditsReply) == EditsReply(edits=lines[1:2])
     with pytest.raises(Fault, match="edits"):
         ask(daemon.owner, Edits(id="x"), EditsReply)
+
+
+def test_sessions_that_are_no_folder_are_named(daemon: Daemon) -> None:
+    daemon.call(note("apple"))
+    sessions = daemon.home / "sessions"
+    sessions.write_text("in the way")
+    daemon.updated("chat-b")
+    with pytest.raises(Fault) as fault:
+        ask(daemon.owner, Reindex(), Reindexed)
+    assert (fault.value.code, fault.value.message) == (
+        "memory-unavailable",
+        f"{sessions} cannot be read: Not a directory",
+    )
+    assert "apple" in daemon.recall("apple").text
+    daemon.restart()
+    assert "apple" in daemon.recall("apple").text
+    sessions.unlink()
+    assert ask(daemon.owner, Reindex(), Reindexed).notes == 1
+
+
+def test_notes_without_a_header_are_shown(daemon: Daemon) -> None:
+    (daemon.home / "memory" / "notes.md").write_text("§ mine\nlychee\n")
+    shown: MemoryShowReply = ask(daemon.owner, MemoryShow(), MemoryShowReply)
+    assert [(note.number, note.reason, note.text) for note in shown.unread_notes] == [
+        (1, "since it has no header line that can be read", "lychee")
+    ]
+    _, said = daemon.stop()
+    assert '"number": 1, "file": "notes.md", "event": "note-without-header"' in said
 
 
 def test_show_tells_what_a_session_is_told_and_what_is_kept_from_it(daemon: Daemon) -> None:
