@@ -163,6 +163,8 @@ class Fetcher:
                 body += reader.feed(bytes(event.data))
                 if came_bytes > self._limits.body_bytes:
                     raise Overflow
+            if isinstance(event, h11.EndOfMessage):
+                reader.end()
         except Overflow:
             raise _Failed("size", f"the page is larger than {self._limits.body_bytes} bytes") from None
         except ValueError as error:

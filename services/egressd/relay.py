@@ -158,7 +158,7 @@ async def _download(upstream: Upstream, client: Client, answer: Answer, limits: 
         wait_s = min(limits.answer_s if answer.status is None else limits.idle_s, drained_at - anyio.current_time())
         out = answer.receive(await _received(upstream, max(0.0, wait_s), answer))
         if answer.broken and answer.status is None:
-            raise Fault("upstream-unreachable", "the destination broke off before it answered")
+            raise Fault("upstream-unreachable", answer.problem)
         try:
             await client.send(out)
         except Gone:

@@ -246,6 +246,13 @@ async def test_a_compressed_page_and_one_in_pieces(fetcher: Callable[..., Fetche
         answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True)
         assert isinstance(answered, Fetched)
         assert answered.text == "Grüße"
+        up.script = answer(packed + gzip.compress(b" zweimal"), content_type="text/plain", headers=gzipped)
+        answered = await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True)
+        assert isinstance(answered, Fetched)
+        assert answered.text == "Grüße zweimal"
+        up.script = answer(packed[:-4], content_type="text/plain", headers=gzipped)
+        message = _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "content")
+        assert message == "the compressed answer breaks off"
         up.script = answer(b"x", content_type="text/plain", headers="Content-Encoding: br\r\n")
         _failed(await fetcher().hop(f"http://127.0.0.1:{up.port}/", loopback=True), "content")
         up.script = answer(b"not found", content_type="text/plain", status="404 Not Found")

@@ -1,5 +1,6 @@
 """A call over the real sockets of a real egressd: what leaves, what comes back, what is booked."""
 
+import gzip
 import itertools
 import socket
 import threading
@@ -176,9 +177,16 @@ def test_a_key_is_nowhere_but_at_the_upstream(home: Path, box: Box, destination:
         up.script = lambda connection: connection.sendall(KEY.encode() + b"\r\n\r\n")
         answers.append(http.post(home))
         assert all(KEY.encode() in request for request in up.requests)
+        up.script = answer(gzip.compress(body), headers="Content-Encoding: gzip\r\n")
+        answers.append(http.post(home))
+        up.script = answer(b'{"model":"gpt %s"}' % KEY.encode(), headers=f"X-{KEY}: 1\r\n")
+        answers.append(http.post(home))
+        assert {row.model for row in rows()} >= {"gpt " + "*" * len(KEY)}
     destination("http://127.0.0.1:9", credential="UP_KEY")
     answers.append(http.post(home))
-    assert [one.status for one in answers] == [401, 200, 502, 502]
+    assert [one.status for one in answers] == [401, 200, 502, 502, 200, 502]
+    assert answers[3].error["code"] == "upstream-unreachable"
+    assert "compressed" in answers[3].error["message"]
     assert answers[1].body == body.replace(KEY.encode(), b"*" * len(KEY))
     told = [one.raw for one in answers] + [repr(rows()).encode(), box.log("egressd").encode()]
     told += [path.read_bytes() for path in (home / "state/egressd").iterdir()]

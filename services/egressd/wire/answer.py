@@ -15,6 +15,7 @@ from egressd.wire.redact import Redactor
 
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _MOST_METERED_BYTES: Final = 256 << 20
+_COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
 
 
 class Answer:
@@ -34,6 +35,8 @@ class Answer:
         """Whether the whole answer has been read."""
         self.broken = False
         """Whether what came is no HTTP/1.1, or ended before its end: the client cannot be told the rest."""
+        self.problem = "the destination broke off before it answered"
+        """What is wrong with an answer that is broken before its head has passed."""
         self.client_left = False
         self.read_after_bytes = 0
         """How much was read after the client had left."""
@@ -45,8 +48,11 @@ class Answer:
 
     @property
     def model(self) -> str | None:
-        """The model that the upstream named."""
-        return None if self._meter is None else self._meter.model
+        """The model that the upstream named; a key in it is masked, however it was escaped on the wire."""
+        model = None if self._meter is None else self._meter.model
+        return (
+            None if model is None else self._redactor.whole(model.encode("utf-8", "replace")).decode("utf-8", "replace")
+        )
 
     def to_upstream(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> bytes:
         """The bytes of a part of the request."""
@@ -79,7 +85,7 @@ class Answer:
                 return True
             case h11.Response():
                 self._head(event, out)
-                return True
+                return not self.broken
             case h11.Data(data=data):
                 self._read(bytes(data))
                 self._say(h11.Data(data=self._redactor.feed(bytes(data))), out)
@@ -97,12 +103,16 @@ class Answer:
                 return False
 
     def _head(self, response: h11.Response, out: list[bytes]) -> None:
-        self.status = response.status_code
         encoding = b",".join(value for name, value in response.headers if name == b"content-encoding")
+        if self._redactor.active and encoding.strip().lower() not in (b"", b"identity"):
+            self.broken, self.problem = True, _COMPRESSED
+            return
+        self.status = response.status_code
         self._inflater = inflater(encoding.decode("latin-1"), _MOST_METERED_BYTES)
-        headers = [(name, self._redactor.whole(value)) for name, value in for_client(response)]
+        mask = self._redactor.whole
+        headers = [(mask(name), mask(value)) for name, value in for_client(response)]
         headers.append((b"Connection", b"close"))
-        reason = self._redactor.whole(response.reason)
+        reason = mask(response.reason)
         self._say(h11.Response(status_code=response.status_code, headers=headers, reason=reason), out)
 
     def _read(self, data: bytes) -> None:

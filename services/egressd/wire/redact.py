@@ -19,6 +19,11 @@ class Redactor:
         self._mask = b"*" * len(self._secret)
         self._held = b""
 
+    @property
+    def active(self) -> bool:
+        """Whether there is a secret to mask."""
+        return bool(self._secret)
+
     def whole(self, text: bytes) -> bytes:
         """A text that is not part of the stream, masked."""
         return text.replace(self._secret, self._mask) if self._secret else text

@@ -110,6 +110,33 @@ def test_a_key_does_not_come_back_in_any_part(places: list[int]) -> None:
     assert len(http.parse(out).body) == len(body)
 
 
+@given(cuts)
+def test_a_key_in_the_name_of_a_header_or_of_the_model_is_masked(places: list[int]) -> None:
+    key = "sk-aaaa-aaab-1234"
+    escaped = "".join(f"\\u{ord(character):04x}" for character in key)
+    for named in (key, escaped):
+        body = f'{{"model":"gpt {named}","usage":{{"prompt_tokens":3}}}}'.encode()
+        head = f"HTTP/1.1 200 OK\r\nX-{key}: a\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        answer = _opened(key)
+        out = b"".join(answer.receive(piece) for piece in _cut(head + body, places))
+        assert key.encode() not in out
+        assert (answer.model, answer.usage.input_tokens) == ("gpt " + "*" * len(key), 3)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "GZIP"])
+def test_what_is_compressed_cannot_be_masked_and_does_not_pass(encoding: str) -> None:
+    packed = gzip.compress(b'{"error":"sk-aaaa-aaab-1234"}')
+    head = f"HTTP/1.1 401 No\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
+    answer = _opened("sk-aaaa-aaab-1234")
+    assert answer.receive(head + packed) == b""
+    assert (answer.broken, answer.status, answer.complete) == (True, None, False)
+    assert answer.problem == (
+        "the destination compressed its answer, though asked not to: its key could not be masked in it"
+    )
+    plain = _opened("sk-aaaa-aaab-1234")
+    assert _passed(plain, head.replace(encoding.encode(), b"Identity") + packed, []).whole
+
+
 def test_a_client_that_left_is_sent_nothing_and_the_rest_is_read() -> None:
     answer = _opened()
     data = _framed(USAGE, "chunked", [50])
