@@ -63,19 +63,14 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     leaving = Policy(home, config.policy.timeout_s, trials)
     bound = open_sockets(_openings(home, config, stores, tools, leaving))
     stores.open()
-    try:
-        async with anyio.create_task_group() as tasks:
-            for policy in (tools, leaving):
-                tasks.start_soon(policy.load)
-            for opening, listening in bound:
-                server = Server(opening.row.path, opening.row.answers, opening.desk)
-                tasks.start_soon(server.serve, listening)
-            ready()
-            await anyio.sleep_forever()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await tools.close()
-            await leaving.close()
+    async with anyio.create_task_group() as tasks:
+        for policy in (tools, leaving):
+            tasks.start_soon(policy.run)
+        for opening, listening in bound:
+            server = Server(opening.row.path, opening.row.answers, opening.desk)
+            tasks.start_soon(server.serve, listening)
+        ready()
+        await anyio.sleep_forever()
 
 
 def _stores(home: Path, config: Config) -> Stores:

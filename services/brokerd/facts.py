@@ -24,7 +24,7 @@ EGRESS: Final = "boxmaker/egress/decision"
 RUNTIMES: Final = ("memoryd", "egressd")
 """The runtimes that there are; launcherd's tools have none yet."""
 _MOST_VALUES: Final = 4000
-_MOST_BYTES: Final = 1 << 19
+_MOST_BYTES: Final = 1 << 20
 """Of arguments as JSON. The engine's time grows with the square of the number of values; 4,000 are 0.1 s."""
 
 

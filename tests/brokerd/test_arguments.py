@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
         ("recall", {"query": ["x"] * 30_000}),
         ("recall", {"query": "x", "k": {str(number): number for number in range(20_000)}}),
         ("memory", {"action": "consolidate", "file": "memory", "entries": [{"old": "a", "keep": True}] * 1000}),
-        ("memory", {"action": "add", "file": "memory", "text": "\0" * 100_000}),
+        ("memory", {"action": "add", "file": "memory", "text": "\0" * 200_000}),
         ("x" * 500_000, {}),
     ],
     ids=["items", "keys", "entries", "bytes", "name"],

@@ -1,7 +1,8 @@
 """The policy in force: the last that loaded, noticed anew when the root's modules change, asked one question at a time.
 
 A root whose modules do not load at the first try denies everything; after a good load the last good policy stays
-(contract, "Policy"). Each listener that decides has one of these, with a worker of its own.
+(contract, "Policy"). Modules load in a second worker, which takes the place of the first once it has answered: what is
+large holds no decision up for long. Each listener that decides has one of these, with a worker of its own.
 """
 
 import math
@@ -22,6 +23,9 @@ from proto.messages.broker import PolicyModule, PolicyShowReply
 from proto.role.log import logger
 
 _TRY_AGAIN_SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 3.0
+"""How long, from the first question that found the modules changed, questions wait for them; then the last good policy
+answers. Most load in a tenth of that, and are in force for the first question after they were written."""
 NO_POLICY: Final = "none"
 """What stands for the digest where there is no policy."""
 
@@ -34,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Policy:
-    """The policy in force and its worker."""
+    """The policy in force and its worker. It loads in `run`, beside the questions."""
 
     def __init__(self, home: Path, timeout_s: float, trials: Mapping[str, str]) -> None:
         """`trials` holds for each entry point an input that any working policy answers."""
@@ -48,11 +52,29 @@ class Policy:
         self._tried: tuple[Module, ...] | None = None
         self._try_again = math.inf
         self._problem: str | None = None
+        self._found_s: float | None = None
+        self._wanted = anyio.Event()
+        self._loaded = anyio.Event()
+
+    async def run(self) -> None:
+        """Load, and load again whenever a question finds the modules changed; until cancelled."""
+        self._wanted.set()
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted = anyio.Event()
+                while (root := self._changed()) is not None:
+                    await self._load(root)
+                self._loaded.set()
+                self._loaded = anyio.Event()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end()
 
     async def ask(self, entrypoint: str, term: str) -> Answer:
         """What the policy says to an input (a JSON text); whatever goes wrong is a denial."""
+        await self._up_to_date()
         async with self._lock:
-            await self._refresh()
             if self._good is None:
                 return Answer(verdict.INVALID, NO_POLICY)
             policy = self._digest
@@ -70,54 +92,64 @@ class Policy:
 
     async def show(self) -> PolicyShowReply:
         """The modules in force, those left out, and the problem that denies everything, if there is one."""
-        async with self._lock:
-            await self._refresh()
-            shown = [*(self._good or modules.built_in())]
-            if self._problem is not None and self._tried is not None:
-                note = self._problem if self._good is None else f"{self._problem}; the last good policy stays"
-                shown = [module for module in shown if module.origin == "built-in"]
-                shown += [msgspec.structs.replace(module, problem=module.problem or note) for module in self._tried]
-            rows = [
-                PolicyModule(name=module.name, origin=module.origin, text=module.text, problem=module.problem)
-                for module in shown
-            ]
-            return PolicyShowReply(modules=rows, problem=self._problem if self._good is None else None)
+        await self._up_to_date()
+        shown = [*(self._good or modules.built_in())]
+        if self._problem is not None and self._tried is not None:
+            note = self._problem if self._good is None else f"{self._problem}; the last good policy stays"
+            shown = [module for module in shown if module.origin == "built-in"]
+            shown += [msgspec.structs.replace(module, problem=module.problem or note) for module in self._tried]
+        rows = [
+            PolicyModule(name=module.name, origin=module.origin, text=module.text, problem=module.problem)
+            for module in shown
+        ]
+        return PolicyShowReply(modules=rows, problem=self._problem if self._good is None else None)
 
-    async def load(self) -> str | None:
-        """Load now rather than at the first question; the problem, if there is one."""
-        async with self._lock:
-            await self._refresh()
-            return self._problem
+    def _changed(self) -> tuple[Module, ...] | None:
+        """The root's modules, if they are to be loaded."""
+        root = modules.root_modules(self._watched.read())
+        return None if root == self._tried and time.monotonic() < self._try_again else root
 
-    async def close(self) -> None:
-        """End the worker."""
+    async def _up_to_date(self) -> None:
+        """Wait until what the files say now was tried; once there is a good policy, only so long as decisions can."""
+        if self._changed() is None:
+            self._found_s = None
+            return
+        now = anyio.current_time()
+        self._found_s = found_s = now if self._found_s is None else self._found_s
+        with anyio.move_on_after(math.inf if self._good is None else found_s + _PATIENCE_SECONDS - now):
+            while self._changed() is not None:
+                self._wanted.set()
+                await self._loaded.wait()
+            self._found_s = None
+
+    async def _load(self, root: tuple[Module, ...]) -> None:
+        """Try modules; what was in force answers meanwhile, and stays when they are no policy."""
+        problem, try_again = None, math.inf
+        try:
+            composed = await anyio.to_thread.run_sync(modules.compose, root)
+            worker = await self._started(composed)
+        except (ModulesError, LoadRefused) as error:
+            problem = str(error)
+        except WorkerLost as error:
+            problem = f"the policy cannot be loaded: {error}"
+            try_again = time.monotonic() + _TRY_AGAIN_SECONDS
+        except Exception as error:  # noqa: BLE001  (what no check foresaw is no policy either)
+            logger().exception("policy-unreadable")
+            problem = f"the policy cannot be loaded: {type(error).__name__}"
+        else:
+            async with self._lock:
+                await self._end()
+                self._worker, self._good = worker, composed
+                self._digest = modules.digest_of(composed)
+            logger().info("policy-loaded", policy=self._digest, modules=len(composed), worker=worker.pid)
+        self._tried, self._try_again, self._problem = root, try_again, problem
+        if problem is not None:
+            logger().error("policy-invalid", reason=problem, last_good_stays=self._good is not None)
+
+    async def _end(self) -> None:
         if self._worker is not None:
             await self._worker.end()
             self._worker = None
-
-    async def _refresh(self) -> None:
-        root = modules.root_modules(self._watched.read())
-        if root == self._tried and time.monotonic() < self._try_again:
-            return
-        self._tried, self._try_again = root, math.inf
-        try:
-            composed = modules.compose(root)
-            worker = await self._started(composed)
-        except (ModulesError, LoadRefused) as error:
-            self._problem = str(error)
-        except WorkerLost as error:
-            self._problem = f"the policy cannot be loaded: {error}"
-            self._try_again = time.monotonic() + _TRY_AGAIN_SECONDS
-        except BaseException:
-            self._tried = None
-            raise
-        else:
-            await self.close()
-            self._worker, self._good, self._problem = worker, composed, None
-            self._digest = modules.digest_of(composed)
-            logger().info("policy-loaded", policy=self._digest, modules=len(composed), worker=worker.pid)
-            return
-        logger().error("policy-invalid", reason=self._problem, last_good_stays=self._good is not None)
 
     async def _running(self, good: tuple[Module, ...]) -> Worker:
         if self._worker is None:

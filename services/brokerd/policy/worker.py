@@ -18,6 +18,7 @@ from brokerd.policy import pipe
 from brokerd.policy.engine import Engine, EngineError, InputError
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _FIRST_TO_GO: Final = "1000"
 """The engine's allocator reserves 256 GiB of address space, so a limit on that cannot be set; the kernel takes this
 process first instead (proc_pid_oom_score_adj(5))."""
@@ -50,11 +51,17 @@ def _serve(connection: socket.socket, engine: Engine) -> int:
 
 
 def _confine() -> None:
-    """End with brokerd, also from inside a pattern that never ends; be the first to go without memory; no core file."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """End with brokerd, also from inside a pattern that never ends; be the first to go without memory; no core file.
+
+    Starting a program makes a process dumpable again (prctl(2)), so brokerd's own setting does not reach here. It comes
+    last, since it takes the files of /proc/self away.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
+    prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine prints what it thinks of a module; brokerd's standard output is not its place.
     nowhere = os.open(os.devnull, os.O_WRONLY)

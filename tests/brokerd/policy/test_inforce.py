@@ -1,7 +1,8 @@
 """The policy in force: what loads, what stays, and what a policy that misbehaves can do, which is to deny."""
 
 import os
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,10 +32,10 @@ ALLOWED["session"] |= {"open": True, "class_rank": 1, "untrusted": False}
 @asynccontextmanager
 async def _policy(home: Path, timeout_s: float = 5.0) -> AsyncIterator[Policy]:
     policy = Policy(home, timeout_s, TRIALS)
-    try:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(policy.run)
         yield policy
-    finally:
-        await policy.close()
+        tasks.cancel_scope.cancel()
 
 
 async def _ask(policy: Policy, **more: object) -> tuple[str, tuple[str, ...]]:
@@ -185,6 +186,75 @@ async def test_a_worker_that_was_killed_is_a_denial_once(home: Path) -> None:
         os.kill(_pid(policy), 9)
         assert await _ask(policy) == ("deny", ("policy-invalid",))
         assert (await _ask(policy))[0] == "allow"
+
+
+async def test_a_worker_that_is_killed_while_it_decides_is_a_denial_once(home: Path) -> None:
+    _write(home, HEAD + 'deny contains "policy-denies" if regex.match("(a+)+$", input.arguments.x)\n')
+    async with _policy(home, timeout_s=60) as policy, anyio.create_task_group() as tasks:
+        assert (await _ask(policy))[0] == "allow"
+        found = []
+
+        async def one(arguments: dict[str, str]) -> None:
+            found.append(await _ask(policy, arguments=arguments))
+
+        tasks.start_soon(one, {"x": "a" * 40 + "!"})
+        await anyio.sleep(0.2)
+        tasks.start_soon(one, {})  # waits for its turn
+        await anyio.sleep(0.05)
+        assert found == []
+        os.kill(_pid(policy), 9)
+        while len(found) < 2:  # noqa: ASYNC110  (other tasks')
+            await anyio.sleep(0.02)
+        assert found == [("deny", ("policy-invalid",)), ("allow", ("built-in",))]
+
+
+async def test_what_loads_slowly_holds_no_decision_up_and_takes_its_place_later(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brokerd.policy.inforce._PATIENCE_SECONDS", 0.1)
+    async with _policy(home) as policy:
+        assert (await _ask(policy))[0] == "allow"
+        start, gate = Worker.start, anyio.Event()
+
+        async def slow(texts: Sequence[tuple[str, str]]) -> Worker:
+            await gate.wait()
+            return await start(texts)
+
+        monkeypatch.setattr(Worker, "start", slow)
+        _write(home, HEAD + 'deny contains "policy-denies" if input.tool == "recall"\n')
+        before = (await policy.ask(facts.TOOL, term_of(ALLOWED))).policy
+        for _ in range(3):
+            answer = await policy.ask(facts.TOOL, term_of(ALLOWED))
+            assert (answer.verdict.verdict, answer.policy) == ("allow", before)
+        _write(home, HEAD + 'deny contains "policy-denies" if input.tool in {"recall", "memory"}\n')  # meanwhile
+        gate.set()
+        while (await _ask(policy, tool="memory"))[0] == "allow":  # noqa: ASYNC110  (another task's)
+            await anyio.sleep(0.02)
+        assert await _ask(policy) == ("deny", ("policy-denies",))
+
+
+async def test_whatever_is_raised_in_loading_denies_and_the_next_change_is_tried(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("brokerd.policy.inforce.modules.compose", fail)
+        async with _policy(home) as policy:
+            assert await _ask(policy) == ("deny", ("policy-invalid",))
+            patch.undo()
+            _write(home, HEAD + 'deny contains "policy-denies" if input.tool == "memory"\n')
+            assert (await _ask(policy))[0] == "allow"
+
+
+async def test_a_worker_is_not_dumpable() -> None:
+    """Its memory, in which the arguments of calls are, is no file of another process's."""
+    code = "import sys, ctypes; from brokerd.policy import worker; worker._confine(); sys.exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    done = await anyio.run_process([sys.executable, "-I", "-c", code], check=False)
+    assert done.returncode == 0
+    code = "import sys, ctypes; sys.exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    assert (await anyio.run_process([sys.executable, "-I", "-c", code], check=False)).returncode == 1
 
 
 async def test_a_worker_that_cannot_be_started_is_a_denial_and_is_tried_again(
