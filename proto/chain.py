@@ -8,15 +8,18 @@ the salt away; the hash stays what it was.
 Laws (tested): `check(seal(x))`; `check(erase(seal(x)))`; a changed byte of a text, a field, an order or a cut is found.
 """
 
-import hmac
 import secrets
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from proto.canon import canonical, digest
 
 ZERO: Final = "0" * 64
 _OUTSIDE: Final = ("hash", "salt")
+_BLOCK_BYTES: Final = 64
+_INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
 
 
 def seal(line: Mapping[str, Any], prev: str, text_fields: Iterable[str]) -> dict[str, Any]:
@@ -75,13 +78,13 @@ def _key(line: Mapping[str, Any]) -> bytes | None:
 def _texts_json(value: Any, key: bytes | None) -> bytes:
     """`canonical(_digest_texts(value, key))`; a list of texts, which long journals are made of, goes a shorter way."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return b'[{"hmac":"%s"}]' % '"},{"hmac":"'.join([_hmac(item, key) for item in value]).encode()
+        return b'[{"hmac":"%s"}]' % '"},{"hmac":"'.join(_hmacs(value, key)).encode()
     return canonical(_digest_texts(value, key))
 
 
 def _digest_texts(value: Any, key: bytes | None) -> Any:
     if isinstance(value, str):
-        return {"hmac": _hmac(value, key)}
+        return {"hmac": _hmacs([value], key)[0]}
     if isinstance(value, list):
         return [_digest_texts(item, key) for item in value]
     if isinstance(value, dict) and set(value) != {"hmac"}:
@@ -89,7 +92,10 @@ def _digest_texts(value: Any, key: bytes | None) -> Any:
     return value
 
 
-def _hmac(text: str, key: bytes | None) -> str:
+def _hmacs(texts: list[str], key: bytes | None) -> list[str]:
+    """HMAC-SHA-256 of each text (RFC 2104), spelled out: `hmac` takes more than twice as long for texts so short."""
     if key is None:
         raise ValueError("a text without its salt")
-    return hmac.digest(key, text.encode(), "sha256").hex()
+    padded = (key if len(key) <= _BLOCK_BYTES else sha256(key).digest()).ljust(_BLOCK_BYTES, b"\0")
+    inner, outer = padded.translate(_INNER), padded.translate(_OUTER)
+    return [sha256(outer + sha256(inner + text.encode()).digest()).hexdigest() for text in texts]

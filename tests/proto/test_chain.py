@@ -77,3 +77,12 @@ def test_a_line_that_is_nested_too_deeply_does_not_hold(field: str) -> None:
     for _ in range(100_000):
         deep = [deep]
     assert not chain.holds({"prev": chain.ZERO, "hash": "", "salt": "00", field: deep}, chain.ZERO, _TEXTS)
+
+
+@given(st.binary(max_size=200), st.text())
+def test_the_digest_of_a_text_is_its_hmac(salt: bytes, text: str) -> None:
+    line = {"after": text, "before": [text, text], "salt": salt.hex(), "hash": ""}
+    digest = {"hmac": hmac.new(salt, text.encode(), hashlib.sha256).hexdigest()}
+    assert chain.erase(line, _TEXTS) == {"after": digest, "before": [digest, digest], "hash": ""}
+    plain = json.dumps({"after": digest, "before": [digest, digest]}, separators=(",", ":"))
+    assert chain.line_hash(line, _TEXTS) == hashlib.sha256(plain.encode()).hexdigest()
