@@ -1,6 +1,7 @@
 """The embedded model's command line. It reads no file of settings.
 
-- `boxmaker-model serve --socket PATH [--context TOKENS]`: load the model, answer on the socket, end with 0 on SIGTERM.
+- `boxmaker-model serve --socket PATH [--context TOKENS]`: load the model, answer on the socket, end with 0 on SIGTERM;
+  before it is ready, SIGTERM ends it at once.
 - `boxmaker-model count`: the number of the model's tokens in the text on standard input.
 - `boxmaker-model --describe`: one line that says what the model is.
 """
@@ -11,7 +12,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import anyio
 import anyio.abc
@@ -41,7 +42,7 @@ def main() -> int:
             return 0
         harden()
         log.start("boxmaker-model", os.environ.get("BOXMAKER_LOG", "info"))
-        return _serve_until_ended(arguments.socket, arguments.context)
+        _serve_until_ended(arguments.socket, arguments.context)
     except (ModelAbsent, EngineError, Fault, OSError) as error:
         sys.stderr.write(f"boxmaker-model: {error}\n")
         return 1
@@ -67,17 +68,20 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _serve_until_ended(path: Path, context_tokens: int) -> int:
-    # Until the model is loaded the loop cannot hear a signal; afterwards it does, and both end with 0.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+def _serve_until_ended(path: Path, context_tokens: int) -> NoReturn:
+    # While the model loads, no handler of Python's runs, and an exception after that waits for llama.cpp for ever.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     with listen.listen(path) as listening:
         engine = Engine(path.with_name(f"inner-{path.name}"), context_tokens)
         try:
             anyio.run(_serve, engine, listening)
         finally:
-            engine.close()
+            engine.remove_socket()
     log.logger().info("stopped")
-    return 0
+    sys.stderr.flush()
+    # There is nothing more to keep, and llama.cpp's own end takes long, or for ever when it has only just begun.
+    os._exit(0)
 
 
 async def _serve(engine: Engine, listening: socket.socket) -> None:

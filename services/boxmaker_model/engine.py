@@ -56,6 +56,10 @@ class Engine:
     def close(self) -> None:
         """End llama.cpp's threads and remove its socket."""
         self._server = None
+        self.remove_socket()
+
+    def remove_socket(self) -> None:
+        """Remove llama.cpp's socket: all that is left to do where the process ends with it."""
         self._inner_socket.unlink(missing_ok=True)
 
     def count(self, text: str) -> int:
