@@ -31,9 +31,12 @@ _PAIRED: Final = (
 _RUN: Final = re.compile(rf"(?P<paired>[{_PAIRED}]+)|[^\W_{_PAIRED}]+")
 _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
 _PAIRED_CHAR: Final = re.compile(rf"[{_PAIRED}]")
+# Runs without a letter or a digit, in which marks may stand in any order.
+_MARKS: Final = re.compile(r"([^\w\x00-\x7f]{16})([^\w\x00-\x7f]+)")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’]s\b")
 # Letters that Unicode does not decompose into a base and an accent.
 _BASES: Final = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+_BASES_KEPT: Final = 1 << 15
 _of_thread: Final = threading.local()
 
 
@@ -42,7 +45,8 @@ class _Bases(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         base = _base(chr(code))
-        self[code] = base
+        if len(self) < _BASES_KEPT:
+            self[code] = base
         return base
 
 
@@ -98,6 +102,8 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
                 yield start + at, start + at + 1, word[at]
                 if at + 1 < len(word):
                     yield start + at, start + at + 2, word[at : at + 2]
+        elif word.isascii():
+            yield start, run.end(), stem(word.lower()[:_TERM_LIMIT_CHARS])
         else:
             for term in fold(word):
                 yield start, run.end(), term
@@ -106,7 +112,7 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 def plain(text: str) -> str:
     """Lower case, one form of each character, no accents, no possessive s."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.replace("’", "'"))
+        text = unicodedata.normalize("NFKC", _few_marks(text.replace("’", "'")))
         text = unicodedata.normalize("NFKC", text.casefold()).translate(_bases)
     text = text.lower()
     return _POSSESSIVE.sub("", text) if "'s" in text else text
@@ -123,6 +129,12 @@ def stem(word: str) -> str:
     by_rule = str(stemmer.stemWord(OTHER_FORMS.get(word, word)))
     # The plural of another form: "photos" gives "photo", and that "photograph".
     return str(stemmer.stemWord(OTHER_FORMS[by_rule])) if by_rule in OTHER_FORMS else by_rule
+
+
+def _few_marks(text: str) -> str:
+    """No long run of marks, which would cost its square to put in order; a term holds no mark in any case."""
+    text = text.replace("\uff9e", "\u3099").replace("\uff9f", "\u309a")
+    return _MARKS.sub(lambda run: run[1] + "".join(c for c in run[2] if unicodedata.category(c)[0] != "M"), text)
 
 
 def _base(char: str) -> str:

@@ -54,13 +54,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A row as ranking sees it. `terms` are those of its author and text in their order, a space around each."""
+    """A row as ranking sees it, which of a long one is the beginning.
+
+    `terms` are those of its author and text in their order, each with a space before and after it, two between two.
+    `beyond` are terms that only the rest holds.
+    """
 
     rowid: int
     time: str
     author: str | None
     text: str
     terms: str
+    beyond: frozenset[str] = frozenset()
 
 
 class Frequencies(msgspec.Struct, frozen=True):

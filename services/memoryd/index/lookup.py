@@ -7,7 +7,7 @@ candidates are ranked. Places that are left are filled from the newest rows that
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import accumulate
 from typing import Any, Final
 
@@ -24,9 +24,12 @@ _NEWEST_ROWS: Final = 500
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
+# Ranking looks at the beginning of a text and of its terms; what is beyond counts by FTS5 alone.
+_LOOK_CHARS: Final = 6_000
 _DOCUMENTS: Final = (
-    "SELECT sources.rowid, time, author, shown.text, hits.c0 FROM sources"
-    " JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
+    f"SELECT sources.rowid, time, substr(author, 1, {_LOOK_CHARS}),"  # noqa: S608  (a number of this module)
+    f" substr(shown.text, 1, {_LOOK_CHARS}), substr(hits.c0, 1, {_LOOK_CHARS}), octet_length(hits.c0) > {_LOOK_CHARS}"
+    " FROM sources JOIN shown USING (rowid) JOIN hits_content AS hits ON hits.id = sources.rowid"
 )
 
 
@@ -73,12 +76,13 @@ class Lookup:
                 found += [rowid for rowid in newest if rowid not in found]
         return found[:limit]
 
-    def passages(self, rowids: Iterable[int], reach: int) -> list[list[Document]]:
+    def passages(self, rowids: Collection[int], reach: int, terms: Collection[str] = ()) -> list[list[Document]]:
         """These rows and those near them: stretches of sessions in their order, each of one trust; a note stands alone.
 
-        A stretch holds every row whose record is at most `reach` records from one of those asked for.
+        A stretch holds every row whose record is at most `reach` records from one of those asked for. Of these, the
+        long ones know which of the terms they hold beyond their beginning.
         """
-        passages = []
+        passages: list[list[Document]] = []
         stretches: dict[tuple[str, bool], list[int]] = {}
         with damage_is_a_fault():
             for rowid in rowids:
@@ -86,18 +90,32 @@ class Lookup:
                 if kind == "record":
                     stretches.setdefault((session, rowid >= UNTRUSTED_FROM), []).append(record)
                 else:
-                    passages.append([_document(*self._one(f"{_DOCUMENTS} WHERE sources.rowid = ?", rowid))])
+                    row = self._one(f"{_DOCUMENTS} WHERE sources.rowid = ?", rowid)
+                    passages.append([self._document(row, terms)])
             for (session, untrusted), records in stretches.items():
-                passages += [self._stretch(session, untrusted, *ends) for ends in _merged(sorted(records), reach)]
+                for first, last in _merged(sorted(records), reach):
+                    rows = self._stretch(session, untrusted, first, last)
+                    passages.append([self._document(row, terms if row[0] in rowids else ()) for row in rows])
         return passages
 
-    def _stretch(self, session: str, untrusted: bool, first: int, last: int) -> list[Document]:
+    def _stretch(self, session: str, untrusted: bool, first: int, last: int) -> list[Any]:
         sql = (
             f"{_DOCUMENTS} WHERE kind = 'record' AND session = ? AND record BETWEEN ? AND ?"
             " AND (sources.rowid >= ?) = ? ORDER BY record, sources.rowid"
         )
-        values = (session, first, last, UNTRUSTED_FROM, int(untrusted))
-        return [_document(*columns) for columns in self._connection.execute(sql, values)]
+        return self._connection.execute(sql, (session, first, last, UNTRUSTED_FROM, int(untrusted))).fetchall()
+
+    def _document(self, row: Any, asked: Collection[str]) -> Document:
+        rowid, moment, author, text, terms, is_cut = row
+        if is_cut:
+            terms = terms.rpartition(" ")[0]
+        spaced = f" {terms.replace(' ', '  ')} "
+        beyond = (term for term in asked if is_cut and f" {term} " not in spaced and self._holds(rowid, term))
+        return Document(rowid, moment, author, text, spaced, frozenset(beyond))
+
+    def _holds(self, rowid: int, term: str) -> bool:
+        sql = "SELECT 1 FROM hits WHERE hits MATCH ? AND rowid = ?"
+        return self._connection.execute(sql, (match_expression([term]), rowid)).fetchone() is not None
 
     def row(self, rowid: int) -> Row:
         """A row with its source."""
@@ -162,7 +180,3 @@ def _merged(records: list[int], reach: int) -> list[tuple[int, int]]:
         else:
             ends.append((record - reach, record + reach))
     return ends
-
-
-def _document(rowid: int, time: str, author: str | None, text: str, terms: str) -> Document:
-    return Document(rowid, time, author, text, f" {terms} ")

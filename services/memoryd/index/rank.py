@@ -60,7 +60,8 @@ _NUMBER: Final = re.compile(
 )
 # A line of a pasted conversation begins with who says it.
 _SPEAKER_PREFIX: Final = re.compile(r"([^\W\d_][\w .'-]{0,39}): ")
-_ASKING_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[?？]")
+# Every sentence is taken whole, so that none is looked at twice.
+_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+([?？]?)")
 _ENDS_ASKING: Final = re.compile(r"[?？]\W{0,3}\Z")
 
 
@@ -103,7 +104,7 @@ def evidence(asked: Question, document: Document) -> Evidence:
     shared = {}
     # Looking for a few terms in a text costs less than taking it apart, and most texts around hold none.
     for term, weight in asked.weights.items():
-        if count := document.terms.count(f" {term} "):
+        if count := document.terms.count(f" {term} ") or term in document.beyond:
             shared[term] = weight * count * (_K1 + 1) / (count + length)
     return Evidence(terms=shared, asks=_ENDS_ASKING.search(document.text, max(0, len(document.text) - 8)) is not None)
 
@@ -154,7 +155,7 @@ def _manner(asked: Question, document: Document, own: Evidence) -> float:
 
 def _asking_share(text: str) -> float:
     """How much of a text are questions: many a statement ends in "and you?"."""
-    asking = sum(len(sentence[0]) for sentence in _ASKING_SENTENCE.finditer(text))
+    asking = sum(len(sentence[0]) for sentence in _SENTENCE.finditer(text) if sentence[1])
     return asking / max(1, len(text))
 
 
@@ -166,7 +167,7 @@ def _speaker_terms(document: Document) -> list[str]:
 
 
 def _length(document: Document) -> int:
-    return document.terms.count(" ") - 1
+    return document.terms.count(" ") // 2
 
 
 def _together(asked: Question, mine: dict[str, float], document: Document) -> float:

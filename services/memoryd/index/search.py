@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
+from math import inf
 from typing import Final
 
 import msgspec
@@ -20,6 +21,8 @@ from memoryd.index.snippet import snippet
 from proto.labels import PRIVATE, Label, join
 
 _CANDIDATES: Final = 24
+# Of a question with more, the terms that fewest rows hold.
+_TERMS: Final = 64
 # Turns this near to a candidate are ranked with it.
 _BESIDE: Final = 2
 _REACH_RECORDS: Final = AROUND + _BESIDE
@@ -36,8 +39,11 @@ def search(lookup: Lookup, query: str, k: int, mode: UntrustedMode) -> RecallAns
     """At most `k` hits for a query, best first."""
     terms = query_terms(query)
     frequencies = lookup.frequencies(terms)
+    if len(terms) > _TERMS:
+        rarest = set(sorted(terms, key=lambda term: (frequencies.holding.get(term, inf), term))[:_TERMS])
+        terms = [term for term in terms if term in rarest]
     asked = question(query, terms, frequencies)
-    holding = frequencies.holding
+    holding = {term: frequencies.holding[term] for term in terms if term in frequencies.holding}
     trusted = _ranked(lookup, asked, lookup.candidates(holding, _CANDIDATES, untrusted=False), k)
     untrusted = []
     if mode != "never":
@@ -86,7 +92,7 @@ def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int], k: int) -> l
     """
     points: dict[int, float] = {}
     wanted = set(rowids)
-    for passage in lookup.passages(rowids, _REACH_RECORDS):
+    for passage in lookup.passages(wanted, _REACH_RECORDS, asked.weights.keys()):
         turns = [evidence(asked, document) for document in passage]
         places = [at for at, document in enumerate(passage) if document.rowid in wanted]
         beside = {near for at in places for near in range(max(0, at - _BESIDE), min(len(passage), at + _BESIDE + 1))}

@@ -1,6 +1,7 @@
 """What is shown of a hit: the part of its text where most of the question stands."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -8,8 +9,6 @@ from memoryd.index.fold import spans
 
 LIMIT_CHARS: Final = 600
 _CUT: Final = "…"
-# Of a longer text only the beginning is looked through.
-_LOOK_CHARS: Final = 200_000
 # How much is shown before the first match and after the last.
 _LEAD_CHARS: Final = 80
 
@@ -41,18 +40,24 @@ def _is_bracket(char: str) -> bool:
 
 def _start(text: str, weights: Mapping[str, float]) -> int:
     """Where to begin, so that the terms that weigh most together are shown."""
-    found = [(start, term) for start, _, term in spans(text[:_LOOK_CHARS]) if term in weights]
+    found = [(start, term) for start, _, term in spans(text) if term in weights]
     width = LIMIT_CHARS - 2 * _LEAD_CHARS - 2
-    best, best_weight, last = 0, -1.0, 0
-    held: dict[str, int] = {}
-    for first, (start, _) in enumerate(found):
+    # Whole numbers, so that what is added and taken away again leaves nothing.
+    millionths = {term: round(weight * 1_000_000) for term, weight in weights.items()}
+    best, best_weight, weight, last = 0, -1, 0, 0
+    held: Counter[str] = Counter()
+    for start, term in found:
         while last < len(found) and found[last][0] < start + width:
-            held[found[last][1]] = held.get(found[last][1], 0) + 1
+            entering = found[last][1]
+            if not held[entering]:
+                weight += millionths[entering]
+            held[entering] += 1
             last += 1
-        weight = sum(weights[term] for term, count in held.items() if count)
         if weight > best_weight:
             best, best_weight = start, weight
-        held[found[first][1]] -= 1
+        held[term] -= 1
+        if not held[term]:
+            weight -= millionths[term]
     begin = max(0, best - _LEAD_CHARS)
     if begin <= _LEAD_CHARS // 2:
         return 0

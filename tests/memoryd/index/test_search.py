@@ -78,7 +78,7 @@ def asked(query: str = "when did the launch move to thursday") -> Question:
 
 
 def document(text: str, author: str | None = None, time: str = "2026-09-20T14:02:00Z") -> Document:
-    return Document(1, time, author, text, f" {' '.join(fold(f'{author} {text}' if author else text))} ")
+    return Document(1, time, author, text, f" {'  '.join(fold(f'{author} {text}' if author else text))} ")
 
 
 def points(*turns: Document, at: int = 0, query: str = "the launch move thursday") -> float:
@@ -89,6 +89,15 @@ def points(*turns: Document, at: int = 0, query: str = "the launch move thursday
 def test_a_rarer_term_weighs_more() -> None:
     weights = asked().weights
     assert weights["launch"] > weights["thursday"] > weights["move"] > 0
+
+
+@given(st.lists(st.sampled_from(["launch", "move", "thursday", "x"]), max_size=12))
+def test_a_term_counts_as_often_as_it_is_said(said: list[str]) -> None:
+    found = evidence(asked(), document(" ".join(said))).terms
+    assert set(found) == set(said) - {"x"}
+    for term in found:
+        count, length = said.count(term), 0.9 * (0.85 + 0.15 * len(said) / 20)
+        assert math.isclose(found[term], asked().weights[term] * count * 1.9 / (count + length))
 
 
 def test_a_text_that_shares_nothing_is_no_hit_unless_it_answers() -> None:
