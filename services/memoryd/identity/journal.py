@@ -210,12 +210,17 @@ def _backwards(path: Path) -> Iterator[bytes]:
     """The complete lines of a file, the last one first."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
-        rest = b""
+        # The end of a line whose beginning was not read yet, in pieces, the last one first.
+        pieces: list[bytes] = []
         while end:
             begin = max(0, end - _BLOCK_BYTES)
             file.seek(begin)
-            first, *lines = (file.read(end - begin) + rest).split(b"\n")
-            yield from (line for line in reversed(lines) if line)
-            rest, end = first, begin
-        if rest:
-            yield rest
+            first, *lines = file.read(end - begin).split(b"\n")
+            if lines:
+                lines[-1] += b"".join(reversed(pieces))
+                yield from (line for line in reversed(lines) if line)
+                pieces = []
+            pieces.append(first)
+            end = begin
+        if line := b"".join(reversed(pieces)):
+            yield line

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from memoryd.refusal import Refusal
 from proto.chain import erase
 from proto.faults import Fault
 from proto.labels import PRIVATE, PUBLIC, DataClass, Label
+from proto.role import durable
 from proto.role.journal import JsonLines
 from proto.tools import Add, Note
 from tests.memoryd.box import SECRET, UNTRUSTED, Box, add, consolidate, note, remove, replace
@@ -189,6 +191,28 @@ def test_a_call_that_an_error_left_under_way_is_not_made_twice(box: Box, monkeyp
     assert box.call(note("seen"), call="1") == "noted"
     assert [line["call"] for line in box.lines()] == ["1"]
     assert box.text("notes.md").count("\nseen\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [add("one"), note("seen")])
+def test_a_folder_that_cannot_be_put_on_disk_leaves_the_chain_whole(
+    box: Box, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    """A new month's file is there only once its folder is."""
+    sync_folder = durable.sync_folder
+    due = [OSError(24, "Too many open files")]
+
+    def failing(path: Path) -> None:
+        if path.name == "edits" and due:
+            raise due.pop()
+        sync_folder(path)
+
+    monkeypatch.setattr(durable, "sync_folder", failing)
+    box.call(arguments, call="1")
+    assert due == []
+    box.call(note("after"), call="2")
+    for again in (box, box.reopen()):
+        assert [state.first_bad for state in again.holdings.shelf.journal.verify()] == [None]
+        assert [line["call"] for line in again.lines()] == ["1", "2"]
 
 
 def test_joiners_pass_where_the_owner_allows_them(box: Box) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoryd.identity import journal as journal_of
 from memoryd.identity.journal import Edit, EditJournal
 from proto.chain import erase
 from proto.labels import DataClass
@@ -101,6 +102,23 @@ def test_the_last_lines_are_found_from_the_end(tmp_path: Path) -> None:
     assert len(journal.last(1000)) == 40
     assert [line["id"] for line in journal.last(1000)] == sorted(line["id"] for line in journal.last(1000))
     assert journal.last(0) == []
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(1, 97))
+def test_a_file_is_read_backwards_whatever_the_blocks_are(sizes: list[int], block_bytes: int) -> None:
+    lines = [f"{number}{'x' * size}".encode() for number, size in enumerate(sizes)]
+    with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_of, "_BLOCK_BYTES", block_bytes)
+        file.write(b"".join(line + b"\n" for line in lines))
+        file.flush()
+        assert list(journal_of._backwards(Path(file.name))) == lines[::-1]
+
+
+def test_a_line_of_many_blocks_is_read_in_one_go(tmp_path: Path) -> None:
+    journal = _opened(tmp_path)
+    for text in ("a", "b" * 3_000_000, "c"):
+        _line(journal, NOON, [text], before=[])
+    assert [len(line["after"][0]) for line in journal.last(10)] == [1, 3_000_000, 1]
 
 
 def test_an_edit_is_found_by_its_id(tmp_path: Path) -> None:
