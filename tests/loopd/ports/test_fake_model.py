@@ -31,6 +31,7 @@ async def test_a_script_from_a_file(home: Path) -> None:
             assert isinstance(answer, Answered)
         assert "".join(said) == "oneteateaThe script is at its end."
         deadline = time.monotonic() + 10
+        (home / "record.jsonl").touch()
         while (home / "record.jsonl").read_bytes().count(b"\n") < 4:
             assert time.monotonic() < deadline
         assert json.loads((home / "record.jsonl").read_text().splitlines()[1])["messages"][0]["content"] == "the kettle"
