@@ -100,7 +100,6 @@ class EgressDecider:
     """Decides whether bytes may leave: its own policy worker, no session's lock, no daemon called."""
 
     def __init__(self, home: Path, policy: Policy, clock: Clock) -> None:
-        self._home = home
         self._watched = Watched(home / FILE, None, _LARGEST_RULES_BYTES)
         self._policy = policy
         self._clock = clock
