@@ -87,6 +87,16 @@ class Rig:
         async with self.turn(text, session) as events:
             return [event async for event in events]
 
+    async def idle(self, session: str) -> None:
+        """Wait until no turn of the session is under way: its last record is written a little before."""
+        with anyio.fail_after(10):
+            while await self._busy(session):  # noqa: ASYNC110  (loopd sets no event of ours)
+                await anyio.sleep(0.01)
+
+    async def _busy(self, session: str) -> bool:
+        known = (await self.ask(loop.Sessions(), loop.SessionsReply)).sessions
+        return (session, "busy") in [(row.session, row.state) for row in known]
+
     @asynccontextmanager
     async def turn(self, text: str, session: str | None = None) -> AsyncIterator[AsyncIterator[Any]]:
         """A turn under way; leaving the block goes away as a client does."""

@@ -253,6 +253,7 @@ async def test_a_client_that_goes_away_does_not_stop_the_turn(home: Path) -> Non
             outside.model.release()
             await until(lambda: len(outside.log(session)) == 2)
             assert outside.log(session)[1]["content"] == "never mind"
+            await rig.idle(session)
             assert (await rig.chat("next", session))[-1].text == "b"
 
 
