@@ -20,6 +20,8 @@ from proto.role import durable
 Line = dict[str, Any]
 _json: Final = msgspec.json.Decoder()
 _BREAK: Final = "chain_break"
+_HEAD_BYTES: Final = 128
+"""The length of the kept head, within one sector, so that one written over another is whole."""
 
 
 class Torn(NamedTuple):
@@ -167,8 +169,23 @@ class Journal:
         self._unsure = False
         self._head = sealed["hash"]
         self._count += 1
-        durable.replace(self._heads, compact({"lines": self._count, "head": self._head}).encode())
+        self._keep_head()
         return sealed
+
+    def _keep_head(self) -> None:
+        """Write the head over the old one, in one call and without an fsync: after a crash it may be behind.
+
+        The line that it speaks of is on disk already, so that it is never ahead.
+        """
+        kept = compact({"lines": self._count, "head": self._head}).ljust(_HEAD_BYTES).encode()
+        if not self._heads.exists() or self._heads.stat().st_size != _HEAD_BYTES:
+            durable.replace(self._heads, kept)
+            return
+        handle = os.open(self._heads, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(handle, kept, 0)
+        finally:
+            os.close(handle)
 
     def verify(self) -> list[FileState]:
         """The state of each file: the chain from the first line to the last, and against the kept head."""

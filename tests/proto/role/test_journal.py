@@ -92,6 +92,17 @@ def test_a_head_that_is_one_line_behind_is_no_break(home: Path) -> None:
     assert _journal(home).open() == ([], [])
 
 
+@pytest.mark.parametrize("damage", ["{", "x" * 4000, ""])
+def test_a_damaged_head_is_whole_again_after_the_next_line(home: Path, damage: str) -> None:
+    _filled(home)
+    (home / "heads.json").write_text(damage)
+    journal = _journal(home)
+    journal.open()
+    journal.append("2026-03.jsonl", {"n": 9, "text": "after"})
+    assert json.loads((home / "heads.json").read_text())["lines"] == 5
+    assert _first_bad(home) == []
+
+
 def test_a_head_that_cannot_be_read_is_a_break(home: Path) -> None:
     _filled(home)
     (home / "heads.json").write_text("{")
