@@ -12,6 +12,7 @@ import msgspec
 
 from proto.escape import clip
 from proto.faults import Fault
+from proto.forms import in_words
 
 MAX_FRAME: Final = 1 << 20
 """The longest body of a frame, in bytes."""
@@ -71,7 +72,7 @@ class Decoder:
         try:
             return msgspec.convert(fields, found)
         except (msgspec.ValidationError, RecursionError) as error:
-            raise Fault("frame-undecodable", f"{kind}: {clip(str(error), 300)}") from None
+            raise Fault("frame-undecodable", f"{kind}: {clip(in_words(str(error)), 300)}") from None
 
 
 def _unpack_map(body: bytes) -> dict[Any, Any]:

@@ -2,41 +2,34 @@
 
 import re
 import secrets
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
-# `\Z` and not `$`: `$` would let a final line feed through.
-_SESSION: Final = r"^(mm-[a-z0-9]{26}|chat-[a-z0-9-]{1,48}|run-[a-z0-9-]{1,48})\Z"
-_CALL: Final = r"^[\x20-\x7e]{1,128}\Z"
-_EDIT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4,12}\Z"
-_APPROVAL: Final = r"^ap-[0-9a-f]{16}\Z"
-_NAME: Final = r"^[a-z][a-z0-9-]{0,62}\Z"
-_DOMAIN: Final = r"^dom-[a-z0-9-]{1,48}\Z"
-_TRACEPARENT: Final = r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}\Z"
+from proto import forms
 
-SessionId = Annotated[str, msgspec.Meta(pattern=_SESSION)]
-CallId = Annotated[str, msgspec.Meta(pattern=_CALL)]
-EditId = Annotated[str, msgspec.Meta(pattern=_EDIT)]
-ApprovalId = Annotated[str, msgspec.Meta(pattern=_APPROVAL)]
-DestinationName = Annotated[str, msgspec.Meta(pattern=_NAME)]
-DomainId = Annotated[str, msgspec.Meta(pattern=_DOMAIN)]
-TraceParent = Annotated[str, msgspec.Meta(pattern=_TRACEPARENT)]
+SessionId = Annotated[str, msgspec.Meta(pattern=forms.SESSION.pattern)]
+CallId = Annotated[str, msgspec.Meta(pattern=forms.CALL.pattern)]
+EditId = Annotated[str, msgspec.Meta(pattern=forms.EDIT.pattern)]
+ApprovalId = Annotated[str, msgspec.Meta(pattern=forms.APPROVAL.pattern)]
+DestinationName = Annotated[str, msgspec.Meta(pattern=forms.NAME.pattern)]
+DomainId = Annotated[str, msgspec.Meta(pattern=forms.DOMAIN.pattern)]
+TraceParent = Annotated[str, msgspec.Meta(pattern=forms.TRACEPARENT.pattern)]
 
 
 def is_session_id(text: str) -> bool:
     """Whether a text has the form of a session id (a folder's name may not)."""
-    return re.match(_SESSION, text) is not None
+    return re.match(forms.SESSION.pattern, text) is not None
 
 
 def is_edit_id(text: str) -> bool:
     """Whether a text has the form of an edit id, `YYYY-MM-DD-NNNN`."""
-    return re.match(_EDIT, text) is not None
+    return re.match(forms.EDIT.pattern, text) is not None
 
 
 def is_traceparent(text: str) -> bool:
     """Whether a text has the form of a W3C traceparent."""
-    return re.match(_TRACEPARENT, text) is not None
+    return re.match(forms.TRACEPARENT.pattern, text) is not None
 
 
 def new_chat_id(stamp: str) -> str:

@@ -9,16 +9,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from proto import forms
 from proto.ids import DestinationName
 from proto.labels import DataClass
 from proto.role.config import load
 
-BaseUrl = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(https://[^/?#]+|http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?|unix:[^?#]+)(/[^?#]*)?\Z"
-    ),
-]
+BaseUrl = Annotated[str, msgspec.Meta(pattern=forms.BASE_URL.pattern)]
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,18 +8,19 @@ import re
 import stat
 import tomllib
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from proto.faults import Fault
+from proto.forms import in_words
 
 T = TypeVar("T")
 
 _MOST_BYTES: Final = 1 << 20
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<key>[^`]*)`")
-_AT: Final = re.compile(r" - at `(?P<path>[^`]*)`\Z")
+_AT: Final = re.compile(r" - at (?P<key>`key` in )?`(?P<path>[^`]*)`\Z")
 _STEP: Final = re.compile(r"\[\.\.\.\]|[^.\[\]$]+")
 _ANY: Final = "*"
 """Stands in a path of keys for one that msgspec does not name."""
@@ -61,13 +62,16 @@ def parse(text: str, name: str, shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.convert(tomllib.loads(text), shape)
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Fault("config-invalid", f"{name}: not TOML: {error}") from None
     except RecursionError:
         raise Fault("config-invalid", f"{name}: nested too deep") from None
+    try:
+        return msgspec.convert(settings, shape)
     except msgspec.ValidationError as error:
         keys, what = _place(str(error))
+        keys = _named(settings, shape, keys)
         line = line_of(text, keys)
         where = f"{name}, line {line}" if line else name
         shown = ".".join(keys) or "the file"
@@ -78,10 +82,35 @@ def _place(message: str) -> tuple[tuple[str, ...], str]:
     """The keys to what an error of msgspec is about, and what is wrong there."""
     at = _AT.search(message)
     keys = tuple(_ANY if key == "[...]" else key for key in _STEP.findall(at["path"])) if at else ()
-    what = message[: at.start()] if at else message
+    if at and at["key"]:
+        keys = (*keys, _ANY)
+    what = in_words(message[: at.start()] if at else message)
     if unknown := _UNKNOWN.search(what):
         return (*keys, unknown["key"]), "unknown key"
     return keys, what
+
+
+def _named(settings: dict[str, Any], shape: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys with each `*` named, which msgspec leaves out: the entry that is wrong when it stands alone."""
+    for at in [number for number, key in enumerate(keys) if key == _ANY]:
+        table: Any = settings
+        for key in keys[:at]:
+            table = table.get(key) if isinstance(table, dict) else None
+        for name in table if isinstance(table, dict) else ():
+            try:
+                msgspec.convert(_alone(settings, (*keys[:at], name)), shape)
+            except msgspec.ValidationError as error:
+                if _place(str(error))[0] == keys:
+                    keys = (*keys[:at], name, *keys[at + 1 :])
+                    break
+    return keys
+
+
+def _alone(settings: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """The settings with, at each step of a path, only that key."""
+    key, *rest = path
+    value = settings[key]
+    return {key: _alone(value, tuple(rest)) if rest else value}
 
 
 def line_of(text: str, keys: tuple[str, ...]) -> int | None:

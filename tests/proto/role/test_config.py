@@ -8,6 +8,7 @@ import pytest
 
 from proto.faults import Fault
 from proto.role.config import load, parse
+from proto.rules import Rules
 
 
 class _Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +39,7 @@ def test_nothing_set_is_all_defaults() -> None:
         ("\n[indx]\nsize = 2\n", "memoryd.toml, line 2: indx: unknown key"),
         ("[index]\nmax_class = 'x'\nsize = 'y'\n", "memoryd.toml, line 3: index.size: Expected `int`, got `str`"),
         ("index.size = 1.5\n", "memoryd.toml, line 1: index.size: Expected `int`, got `float`"),
-        ("[names.a]\nsize = 1\n[names.b]\nsiz = 1\n", "memoryd.toml, line 4: names.*.siz: unknown key"),
+        ("[names.a]\nsize = 1\n[names.b]\nsiz = 1\n", "memoryd.toml, line 4: names.b.siz: unknown key"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, message: str) -> None:
@@ -72,3 +73,36 @@ def test_what_is_no_file_of_settings_is_told_and_never_waited_for(tmp_path: Path
 def test_what_is_not_toml_says_where() -> None:
     assert "memoryd.toml: not TOML" in _error("[index\n")
     assert "line 1" in _error("[index\n")
+
+
+_DESTINATIONS = """[destinations.good]
+base_url = "https://a.example"
+
+[destinations.bad]
+ceiling = "private"
+base_url = "{url}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            _DESTINATIONS.replace("{url}", "ftp://x"),
+            "line 6: destinations.bad.base_url: expected https://HOST, http:// to loopback, or unix:PATH",
+        ),
+        (
+            _DESTINATIONS.replace("{url}", "https://x").replace("private", "most"),
+            "line 5: destinations.bad.ceiling: Invalid enum value 'most'",
+        ),
+        ("[destinations.a]\n", "line 1: destinations.a: Object missing required field `base_url`"),
+        (
+            '[destinations."A b"]\nbase_url = "https://x"\n',
+            "line 1: destinations.A b: expected a name of lower-case letters, digits and hyphens",
+        ),
+    ],
+)
+def test_the_entry_of_a_table_is_named(text: str, message: str) -> None:
+    with pytest.raises(Fault) as caught:
+        parse(text, "grants.toml", Rules)
+    assert caught.value.message == f"grants.toml, {message}"
