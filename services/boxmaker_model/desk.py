@@ -6,6 +6,7 @@ slow client: there is room for every piece that one answer can have.
 
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -142,7 +143,9 @@ class Desk:
         to_client, pieces = anyio.create_memory_object_stream[str](MOST_TOKENS * 2)
 
         def hand_over(piece: str) -> None:
-            anyio.from_thread.run_sync(to_client.send_nowait, piece)
+            # The pieces are closed when the client has gone; `stop` is set then.
+            with suppress(anyio.BrokenResourceError):
+                anyio.from_thread.run_sync(to_client.send_nowait, piece)
 
         async def generate() -> None:
             with to_client:

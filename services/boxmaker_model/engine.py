@@ -1,19 +1,19 @@
 """The one door to llama.cpp: load the weights, count tokens, generate. Called from worker threads, never from the loop.
 
-xllamacpp binds the server of llama.cpp. Generating goes through its functions. Its own HTTP listener cannot be left
-out, so it is bound to a Unix socket beside ours and used for the one thing the functions lack: the tokenizer.
+xllamacpp binds the server of llama.cpp. Its own HTTP listener cannot be left out, so it is bound to a Unix socket
+beside ours, and everything goes through it (`inner`): only a closed connection stops a generation that says nothing.
 """
 
-import http.client
 import json
 import os
-import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from boxmaker_model.inner import Answer, InnerError
 from boxmaker_model.prompt import Prompt
 from boxmaker_model.weights import find_weights
 
@@ -22,7 +22,12 @@ CONTEXT_TOKENS: Final = 8192
 _BATCH_TOKENS: Final = 128
 """Reading a prompt can be stopped after each batch, about every half second on two cores."""
 _REPEAT_PENALTY: Final = 1.1
-_TOKENIZE_SECONDS: Final = 30
+_TOKENIZE_SECONDS: Final = 30.0
+MOST_SECONDS: Final = 60.0
+"""The longest that one generation may take, reading its prompt included; its tokens are bounded by `prompt`."""
+_HTTP_THREADS: Final = 4
+"""One generates, one may still notice that its client left, the others count."""
+_OK: Final = 200
 
 
 class EngineError(Exception):
@@ -39,7 +44,9 @@ class Ending(msgspec.Struct, frozen=True):
 class Engine:
     """A loaded model. `generate` is for one caller at a time; `count` for any."""
 
-    def __init__(self, inner_socket: Path, context_tokens: int = CONTEXT_TOKENS) -> None:
+    def __init__(
+        self, inner_socket: Path, context_tokens: int = CONTEXT_TOKENS, *, most_seconds: float = MOST_SECONDS
+    ) -> None:
         """Load; `inner_socket` ends with `.sock` and is replaced: the caller owns its folder.
 
         Raises:
@@ -69,75 +76,84 @@ class Engine:
             EngineError: the tokenizer did not answer.
 
         """
-        connection = _UnixConnection(self._inner_socket)
+        body = json.dumps({"content": text, "parse_special": True}).encode()
+        end = time.monotonic() + _TOKENIZE_SECONDS
+        answer = Answer(self._inner_socket, "/tokenize", body, lambda: time.monotonic() > end)
         try:
-            connection.request("POST", "/tokenize", json.dumps({"content": text, "parse_special": True}))
-            response = connection.getresponse()
-            body = response.read()
-        except (OSError, http.client.HTTPException) as error:
+            untrusted_body = b"".join(answer.pieces())
+            if answer.status == _OK:
+                return len(json.loads(untrusted_body)["tokens"])
+        except (InnerError, ValueError) as error:
             raise EngineError(f"the tokenizer does not answer: {error}") from None
-        finally:
-            connection.close()
-        if response.status != http.client.OK:
-            raise EngineError("the tokenizer refused the text")
-        return len(json.loads(body)["tokens"])
+        raise EngineError("the tokenizer refused the text" if answer.status else "the tokenizer does not answer")
 
     def generate(self, prompt: Prompt, on_text: Callable[[str], None], stopped: Callable[[], bool]) -> Ending:
-        """Generate, giving each piece of text as it comes, until the end or until `stopped`.
+        """Generate, giving each piece of text as it comes, until the end, until `stopped`, or for the longest time.
+
+        It returns within a tenth of a second of `stopped`, whatever llama.cpp does; that one drops the work after its
+        next token or batch, and begins the next generation then. Out of time is the finish `length`.
 
         Raises:
             EngineError: what llama.cpp answered as an error.
 
         """
-        listener = _Listener(on_text, stopped)
-        self._server.handle_chat_completions(json.dumps(_body(prompt)), listener.hear)
-        if listener.failure is not None:
-            raise EngineError(listener.failure)
-        return Ending(listener.finish, listener.completion_tokens)
+        end = time.monotonic() + MOST_SECONDS
+        listener = _Listener(on_text)
+        body = json.dumps(_body(prompt)).encode()
+        answer = Answer(self._inner_socket, "/v1/chat/completions", body, lambda: stopped() or time.monotonic() > end)
+        try:
+            listener.hear_all(answer)
+        except InnerError as error:
+            raise EngineError(f"llama.cpp does not answer: {error}") from None
+        return Ending(listener.finish or "length", listener.completion_tokens)
 
 
 class _Listener:
-    """What llama.cpp's events say. It calls from its own frame: an exception here would be lost, so none may leave."""
+    """What the events of one generation say. `finish` stays None when it was not heard to its end."""
 
-    def __init__(self, on_text: Callable[[str], None], stopped: Callable[[], bool]) -> None:
+    def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
-        self._stopped = stopped
-        self.finish = "stop"
+        self.finish: str | None = None
         self.completion_tokens = 0
-        self.failure: str | None = None
 
-    def hear(self, untrusted_event: str) -> bool:
-        """Take one event; whether to stop."""
-        try:
-            self._take(json.loads(untrusted_event))
-        except Exception as error:  # noqa: BLE001  (raised again by generate, as an EngineError)
-            self.failure = f"{type(error).__name__}: {error}"
-        return self.failure is not None or self._stopped()
+    def hear_all(self, answer: Answer) -> None:
+        """Take every event: one line each, behind its kind; other answers are one error."""
+        rest = b""
+        for piece in answer.pieces():
+            rest += piece
+            if answer.status == _OK:
+                *lines, rest = rest.split(b"\n")
+                for line in lines:
+                    self._hear(line.partition(b": ")[2].strip())
+        if answer.status not in {0, _OK}:
+            self._hear(rest)
+            raise EngineError("llama.cpp failed")
 
-    def _take(self, event: dict[str, Any]) -> None:
-        if "error" in event:
-            self.failure = str(event["error"].get("message", "llama.cpp failed"))
+    def _hear(self, untrusted_event: bytes) -> None:
+        if untrusted_event in {b"", b"[DONE]"}:
             return
-        if usage := event.get("usage"):
-            self.completion_tokens = int(usage["completion_tokens"])
+        try:
+            event = json.loads(untrusted_event)
+            failure = str(event["error"].get("message", "llama.cpp failed")) if "error" in event else None
+            text = "" if failure else self._take(event)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise EngineError(f"llama.cpp said what is no event: {type(error).__name__}: {error}") from None
+        if failure:
+            raise EngineError(failure)
+        if text:
+            self._on_text(text)
+
+    def _take(self, event: dict[str, Any]) -> str:
+        """The text of an event; its reason and usage are kept."""
+        texts = []
         for choice in event.get("choices", ()):
             if text := choice["delta"].get("content"):
-                self._on_text(text)
+                texts.append(str(text))
+                self.completion_tokens += 1
             self.finish = choice["finish_reason"] or self.finish
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=_TOKENIZE_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect to the path instead of a host."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+        if usage := event.get("usage"):
+            self.completion_tokens = int(usage["completion_tokens"])
+        return "".join(texts)
 
 
 def _load(weights: Path, inner_socket: Path, context_tokens: int) -> Any:
@@ -153,7 +169,7 @@ def _load(weights: Path, inner_socket: Path, context_tokens: int) -> Any:
     parameters.cache_ram_mib = 0
     parameters.warmup = False
     parameters.verbosity = 0
-    parameters.n_threads_http = 1
+    parameters.n_threads_http = _HTTP_THREADS
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = _threads()
     before = os.umask(0o177)
     try:

@@ -61,21 +61,25 @@ class Program:
         return parsed
 
     def end(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(20)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return code
+        """End it and close its standard error, whatever it does; its exit code."""
+        with self.process:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                return self.process.wait(20)
+            finally:
+                self.process.kill()
 
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
     folder = Path(tempfile.mkdtemp(prefix="bx"))
     running = Program(folder)
-    yield running
-    code = running.end()
-    left = [path.name for path in folder.iterdir() if path.is_socket() and path != running.path]
-    shutil.rmtree(folder)
+    try:
+        yield running
+    finally:
+        code = running.end()
+        left = [path.name for path in folder.iterdir() if path.is_socket() and path != running.path]
+        shutil.rmtree(folder)
     assert (code, left) == (0, [])
 
 
@@ -84,12 +88,15 @@ def test_it_says_one_line_when_it_is_ready(program: Program) -> None:
     assert (ready["event"], ready["model"], ready["context_tokens"]) == ("ready", MODEL_ID, 2048)
 
 
-def test_its_sockets_are_the_owners_and_it_has_no_port(program: Program) -> None:
+def test_its_sockets_are_the_owners(program: Program) -> None:
     sockets = [path for path in program.path.parent.iterdir() if path.is_socket()]
     assert {path.stat().st_mode & 0o777 for path in sockets} == {0o600}
-    inodes = {
-        os.readlink(f"/proc/{program.process.pid}/fd/{name}") for name in os.listdir(f"/proc/{program.process.pid}/fd")
-    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees the open files of a process that cannot be dumped")
+def test_it_has_no_port(program: Program) -> None:
+    folder = f"/proc/{program.process.pid}/fd"
+    inodes = {os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
     for table in ("tcp", "tcp6", "udp", "udp6"):
         lines = Path(f"/proc/{program.process.pid}/net/{table}").read_text().splitlines()[1:]
         assert not {f"socket:[{line.split()[9]}]" for line in lines} & inodes
