@@ -13,6 +13,8 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -42,25 +44,32 @@ def read(path: Path, limit_bytes: int) -> bytes:
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable("it is not a regular file")
-            wait_for_writers(handle)
-            size = os.fstat(handle).st_size
-            if size > limit_bytes:
-                raise Unreadable(f"it has {size:,} bytes, more than {limit_bytes:,}")
-            return _read_whole(handle)
+            with _leased(handle):
+                size = os.fstat(handle).st_size
+                if size > limit_bytes:
+                    raise Unreadable(f"it has {size:,} bytes, more than {limit_bytes:,}")
+                return _read_whole(handle)
         finally:
             os.close(handle)
     except OSError as error:
         raise Unreadable(_reason(error)) from None
 
 
-def wait_for_writers(handle: int) -> bool:
-    """Wait until no program has the file open for writing; whether that came true in time."""
+@contextmanager
+def _leased(handle: int) -> Iterator[bool]:
+    """Hold the file's read lease, once no program has it open for writing; whether that came true in time.
+
+    While it is held, a program that opens the file for writing, and would empty it, waits.
+    """
     until = time.monotonic() + _PATIENCE_S
-    while _is_written(handle):
-        if time.monotonic() > until:
-            return False
+    while not (free := _lease(handle)) and time.monotonic() <= until:
         time.sleep(_POLL_S)
-    return True
+    try:
+        yield free
+    finally:
+        if free:
+            with suppress(OSError):
+                fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def is_quiet(path: Path) -> bool:
@@ -72,7 +81,8 @@ def is_quiet(path: Path) -> bool:
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return wait_for_writers(handle)
+        with _leased(handle) as free:
+            return free
     finally:
         os.close(handle)
 
@@ -185,16 +195,17 @@ def _open_patiently(path: Path) -> int:
             time.sleep(_POLL_S)
 
 
-def _is_written(handle: int) -> bool:
-    """Whether a program has the file open for writing; no, where the file system or its owner does not let us ask."""
+def _lease(handle: int) -> bool:
+    """Take the read lease, unless a program has the file open for writing; where none is to be had, nobody is known to.
+
+    A program that opens the file meanwhile is told of by a signal that everybody ignores.
+    """
     try:
-        # A program that opens the file in this moment is told by a signal that everybody ignores, and waits for us.
         fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError as error:
-        return error.errno == errno.EAGAIN
-    return False
+        return error.errno != errno.EAGAIN
+    return True
 
 
 def _read_whole(handle: int) -> bytes:

@@ -107,3 +107,29 @@ def test_append_says_whether_the_file_was_replaced_meanwhile(tmp_path: Path, mon
     monkeypatch.setattr(os, "fsync", replaced)
     assert not files.append(path, b"3")
     assert path.read_text() == "editor"
+
+
+def test_a_program_that_empties_the_file_while_it_is_read_waits_for_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"whole")
+    read, emptied = os.read, threading.Event()
+
+    def save() -> None:
+        with path.open("wb") as file:
+            emptied.set()
+            file.write(b"new")
+
+    editor = threading.Thread(target=save)
+
+    def slow(handle: int, count: int) -> bytes:
+        if not editor.is_alive() and not emptied.is_set():
+            editor.start()
+            emptied.wait(0.2)
+        return read(handle, count)
+
+    monkeypatch.setattr(os, "read", slow)
+    assert files.read(path, 100) == b"whole"
+    editor.join()
+    assert files.read(path, 100) == b"new"
