@@ -1,12 +1,11 @@
 """Typer's tree of commands: the only place that knows them all. Each module of `commands` registers its own."""
 
-import os
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from bxctl import contents, exits
+from bxctl import contents, exits, places
 from bxctl.commands import approvals, box, chat, decisions, doctor, grants, init, memory, policy, sessions, state
 from bxctl.providers import HOW_TO_NAME
 
@@ -20,8 +19,7 @@ def _finish(code: object, **_: object) -> None:
 
 
 def _home(home: Annotated[str | None, typer.Option(metavar="PATH", help="The box's home")] = None) -> None:
-    if home:
-        os.environ["BOXMAKER_HOME"] = home
+    places.name(home)
 
 
 def build() -> typer.Typer:

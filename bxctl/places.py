@@ -1,14 +1,16 @@
 """Where the box is: its home, its owner sockets, and what bxctl keeps in it."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from bxctl.owner import become
 from proto.faults import Fault
-from proto.home import SYSTEM_HOME, default_home
+from proto.home import default_home
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
 from proto.sockets import socket
@@ -50,6 +52,21 @@ class Box(NamedTuple):
             return False
         return True
 
+    def command(self, *words: str) -> str:
+        """A command for this box as it can be typed: with its home, unless that is found by itself."""
+        named = () if self.home == default_home(None, os.environ, own=True) else ("--home", str(self.home))
+        return shlex.join(("bxctl", *named, *words))
+
+    def need(self) -> None:
+        """Refuse a home that is not there.
+
+        Raises:
+            Fault: `home-missing`.
+
+        """
+        if not self.home.is_dir():
+            raise Fault("home-missing", f"there is no box at {self.home}; make one with: {self.command('init')}")
+
     @property
     def own(self) -> Path:
         """The folder of bxctl's own files."""
@@ -68,35 +85,25 @@ class Unreachable(Fault):
 
     def __init__(self, box: Box, row: str) -> None:
         server = socket(row).server
-        super().__init__(self.CODE, f"{server} does not answer at {box.socket(row)}; start the box with: bxctl up")
+        where, command = box.socket(row), box.command("up")
+        super().__init__(self.CODE, f"{server} does not answer at {where}; start the box with: {command}")
         self.box = box
         self.row = row
 
 
 def find(home: str | None, memory_socket: Path | None = None, admin_socket: Path | None = None) -> Box:
-    """The box that the command line and the environment name; on a system install, as its user from here on."""
-    box = Box(default_home(home, os.environ, own=True), memory_socket, admin_socket)
-    if command := as_owner(box.home, sys.argv):
-        try:
-            os.execvp(command[0], command)  # noqa: S606  (no shell is what is wanted)
-        except OSError as error:
-            raise Fault("home-missing", f"{box.home} is another user's, and sudo: {error.strerror or error}") from None
-    return box
-
-
-def as_owner(home: Path, argv: list[str]) -> list[str] | None:
-    """On a system install, the command that runs bxctl again as the box's user; None where it is not needed.
-
-    Raises:
-        Fault: `home-missing`: the home belongs to a user that this machine does not know.
-
-    """
-    if home != SYSTEM_HOME or not home.is_dir() or (owner := home.stat().st_uid) == os.geteuid():
-        return None
-    import pwd
-
+    """The box that the command line and the environment name; as its user from here on."""
     try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        raise Fault("home-missing", f"{home} belongs to a user that is not known here ({owner})") from None
-    return ["sudo", "-u", name, "--", *argv]
+        place = default_home(home or _named[-1], os.environ, own=True)
+    except PermissionError as error:
+        raise Fault("home-missing", f"{error.filename}: {error.strerror}") from None
+    become(place, sys.argv)
+    return Box(place, memory_socket, admin_socket)
+
+
+_named: list[str | None] = [None]
+
+
+def name(home: str | None) -> None:
+    """Take a home that was named before the command."""
+    _named[:] = [home]

@@ -2,8 +2,10 @@
 
 import os
 import platform
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from proto.sockets import SOCKETS
 
 _OLDEST_KERNEL: Final = (3, 15)
 _LONGEST_SOCKET_BYTES: Final = 107
+_MOST_LOOKED_AT: Final = 20_000
 
 
 def machine() -> Looked:
@@ -35,7 +38,7 @@ def home(box: Box) -> Looked:
     if not box.made:
         what = f"there is no box at {box.home}"
         return Looked("home", "missing", (Finding("home", what, "bxctl init", "home-missing"),))
-    findings = [*_longest_socket(box.home), *_modes(box.home)]
+    findings = [*_longest_socket(box.home), *_modes(box.home), *_owners(box.home)]
     return Looked("home", str(box.home), tuple(findings))
 
 
@@ -85,18 +88,44 @@ def _longest_socket(place: Path) -> Iterator[Finding]:
 
 
 def _modes(place: Path) -> Iterator[Finding]:
-    """Files and folders of the table that others may read or write, or that are another user's."""
+    """Files and folders of the table that others may read or write."""
     for path in [place, *(place / row.path.rstrip("/") for row in PATHS)]:
         try:
             state = path.lstat()
         except OSError:
             continue
         name = "." if path == place else str(path.relative_to(place))
-        if state.st_uid not in (os.geteuid(), place.stat().st_uid):
-            mend = f"sudo chown -R {place.stat().st_uid} {path}"
-            yield Finding(name, f"belongs to the user {state.st_uid}", mend, "start-failed")
         if state.st_mode & 0o077 and _is_guarded(path, place, state.st_mode):
             yield Finding(name, f"mode {stat.S_IMODE(state.st_mode):o}: others can reach it", f"chmod go= {path}", None)
+
+
+def _owners(place: Path) -> Iterator[Finding]:
+    """Folders of the home in which something is another user's, which shuts the owner's daemons out of it."""
+    owner = place.stat().st_uid
+    for top in sorted({row.path.split("/")[0] for row in PATHS} | {"run"}):
+        others = [path for path in islice(_below(place / top), _MOST_LOOKED_AT) if _uid(path) not in (owner, None)]
+        if others:
+            count = "" if len(others) == 1 else f" and {len(others) - 1:,} more"
+            first = others[0].relative_to(place)
+            what = f"{first}{count} belongs to the user {_uid(others[0])}, and not to {owner}"
+            mend = f"sudo chown -R {owner} {shlex.quote(str(place / top))}"
+            yield Finding(top, what, mend, "start-failed")
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """A path and all below it; what cannot be listed is left out."""
+    yield path
+    if path.is_symlink():
+        return
+    for folder, folders, names in os.walk(path):
+        yield from (Path(folder, name) for name in [*folders, *names])
+
+
+def _uid(path: Path) -> int | None:
+    try:
+        return path.lstat().st_uid
+    except OSError:
+        return None
 
 
 def _is_guarded(path: Path, place: Path, mode: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bxctl import cli
+from bxctl import cli, places
 from tests.bxctl.fakes import Fakes
 
 
@@ -39,6 +39,7 @@ def bxctl(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     def run(*words: str) -> Result:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["bxctl", *words])
+        places.name(None)
         code = cli.main()
         gc.unfreeze()  # this process goes on
         captured = capsys.readouterr()

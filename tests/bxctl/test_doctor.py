@@ -1,5 +1,6 @@
 """`bxctl doctor`: each thing that can be wrong, with the command that mends it and its runbook entry."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,21 @@ def test_modes_that_let_others_in(bxctl: Bxctl, well: Fakes, home: Path) -> None
     assert _problems(bxctl, well) == [
         (".: mode 755: others can reach it", f"chmod go= {home}", None),
         ("credentials.env: mode 644: others can reach it", f"chmod go= {home}/credentials.env", None),
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_is_another_users_is_found_however_deep(bxctl: Bxctl, well: Fakes, home: Path) -> None:
+    deep = home / "memory" / "edits" / "2026-09.jsonl"
+    deep.parent.mkdir(parents=True)
+    deep.write_text("")
+    os.chown(deep, 65534, 65534)
+    assert _problems(bxctl, well) == [
+        (
+            "memory: memory/edits/2026-09.jsonl belongs to the user 65534, and not to 0",
+            f"sudo chown -R 0 {home}/memory",
+            "start-failed",
+        )
     ]
 
 
