@@ -4,13 +4,14 @@ import os
 import shutil
 import sys
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import DummyHistory, FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
@@ -18,6 +19,8 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from bxctl.chat.screen import Screen
 from bxctl.places import Box
 from proto.role import durable
+
+_ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False}
 
 
 class Prompt:
@@ -27,7 +30,7 @@ class Prompt:
         self._commands = commands
         self._history = _history(box)
         self._line: PromptSession[str] | None = None
-        self._question: PromptSession[str] = PromptSession(key_bindings=_yes_or_no())
+        self._question: PromptSession[str] = PromptSession(history=DummyHistory())
         self._withdrawn = False
         self._screen = Screen(self._allow, self._withdraw)
 
@@ -83,18 +86,29 @@ class Prompt:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
     async def _allow(self) -> bool | None:
-        # What was typed before the question was seen is no answer to it.
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        clear_typeahead(self._question.app.input)
+        """A whole line that says yes or no; None when the question was withdrawn."""
         try:
-            answer = await self._question.prompt_async(
-                [("bold", "allow it? [y/n] ")], handle_sigint=False, pre_run=self._leave_if_withdrawn
-            )
+            while not self._withdrawn:
+                self._forget()
+                said = await self._question.prompt_async(
+                    [("bold", "allow it? [y/n] ")], handle_sigint=False, pre_run=self._leave_if_withdrawn
+                )
+                answer = _ANSWERS.get(said.strip().lower())
+                if answer is not None and not self._withdrawn:
+                    return answer
+                if not self._withdrawn:
+                    print("type yes or no")
         except (EOFError, KeyboardInterrupt):
             return False
         finally:
             self._withdrawn = False
-        return {"y": True, "n": False}.get(answer)
+            self._forget()
+        return None
+
+    def _forget(self) -> None:
+        """Drop what was typed so far: before the question was seen it is no answer, after it no message."""
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        clear_typeahead(self._question.app.input)
 
     def _withdraw(self) -> None:
         self._withdrawn = True
@@ -126,22 +140,3 @@ def _send(event: KeyPressEvent) -> None:
 
 def _new_line(event: KeyPressEvent) -> None:
     event.current_buffer.insert_text("\n")
-
-
-def _yes_or_no() -> KeyBindings:
-    """One key answers."""
-    keys = KeyBindings()
-
-    def answer(letter: str) -> Callable[[KeyPressEvent], None]:
-        return lambda event: event.app.exit(result=letter)
-
-    for letter in "yn":
-        keys.add(letter)(answer(letter))
-        keys.add(letter.upper())(answer(letter))
-    for key in ("<any>", "enter"):
-        keys.add(key)(_nothing)
-    return keys
-
-
-def _nothing(event: KeyPressEvent) -> None:
-    """Any other key is no answer yet."""

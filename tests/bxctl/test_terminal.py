@@ -66,7 +66,9 @@ class Asking:
         return wire.Ok()
 
 
-@pytest.mark.parametrize(("key", "allow", "said"), [("y", True, "allowed"), ("N", False, "denied")])
+@pytest.mark.parametrize(
+    ("key", "allow", "said"), [("y", True, "allowed"), ("N", False, "denied"), ("Yes", True, "allowed")]
+)
 def test_a_conversation_with_an_approval_answered_in_place(
     fakes: Fakes, home: Path, key: str, allow: bool, said: str
 ) -> None:
@@ -80,8 +82,11 @@ def test_a_conversation_with_an_approval_answered_in_place(
         screen.wait_for("a tool call waits for you (until 2026-09-24T22:00:00Z):")
         screen.wait_for("http_fetch x\\u{1b}[2J")
         screen.wait_for("allow it? [y/n]")
-        screen.type("q")
-        screen.type(key)
+        for no_answer in ("maybe\r", "\r", "yn\r"):
+            screen.type(no_answer)
+            screen.wait_for("type yes or no")
+            screen.wait_for("allow it? [y/n]")
+        screen.type(f"{key}\r")
         screen.wait_for(said)
         screen.wait_for("✓ http_fetch: a page")
         screen.wait_for("! the session is now private · untrusted (it was private)")
@@ -101,10 +106,10 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(fakes: Fakes, hom
     asking = Asking(fakes, holds=True)
     with fakes.serving(), terminal.running("chat", "hello", environ=_environ(home)) as screen:
         screen.wait_for("▸ http_fetch")
-        screen.type("y")
+        screen.type("y\r")
         asking.holds = False
         screen.wait_for("allow it? [y/n]")
-        screen.type("n")
+        screen.type("no\r")
         screen.wait_for("denied")
         assert screen.ended() == 0
     assert [answer.allow for answer in asking.answers] == [False]
