@@ -11,6 +11,11 @@ import sys
 def main() -> int:
     """Run the command line; the exit code."""
     argv = sys.argv[1:]
+    if argv == ["--version"]:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"bxctl {version('boxmaker')}\n")
+        return 0
     if argv in ([], ["--help"], ["-h"], ["help"]) and "_BXCTL_COMPLETE" not in os.environ:
         from bxctl import contents
 
@@ -27,22 +32,45 @@ def main() -> int:
 
 def _told(argv: list[str]) -> int:
     """Run the command line; a fault as its sentence and its exit code."""
-    from bxctl import exits
+    from bxctl import exits, render
     from proto.faults import Fault
 
     try:
-        return _with_what_it_needs(argv)
+        " ".join(argv).encode()
+        code = _with_what_it_needs(argv)
+        sys.stdout.flush()
     except Fault as fault:
-        from bxctl import render
-
         render.problem(str(fault))
         return exits.of_fault(fault.code)
+    except UnicodeError:
+        render.problem("what was given, on the command line or on standard input, is not UTF-8 text")
+        return exits.USAGE
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has enough of it; nothing may be flushed into the closed pipe at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has enough of it.
+        _write_no_more()
         return exits.OK
+    except Exception as error:
+        if os.environ.get("BOXMAKER_DEBUG") == "1":
+            raise
+        render.problem(f"{_unexpected(error)}; BOXMAKER_DEBUG=1 shows where")
+        _write_no_more()
+        return exits.FAILED
+    return code
+
+
+def _unexpected(error: Exception) -> str:
+    said = " ".join(str(error).split()) or "no more is known"
+    return f"something unexpected went wrong: {type(error).__name__}: {said}"
+
+
+def _write_no_more() -> None:
+    """Nothing is flushed at the end into what takes no more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_what_it_needs(argv: list[str]) -> int:
@@ -53,6 +81,8 @@ def _with_what_it_needs(argv: list[str]) -> int:
         return _dispatch(argv)
     except Unreachable as fault:
         if not fault.box.made:
+            if fault.box.memory_socket is None and fault.box.admin_socket is None:
+                fault.box.need()
             raise
         from bxctl.supervise.brief import Brief
 
@@ -71,7 +101,6 @@ def _dispatch(argv: list[str]) -> int:
 
         code = quick.run(argv)
         if code is not None:
-            sys.stdout.flush()
             return code
     gc.enable()
     from bxctl import app

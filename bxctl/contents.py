@@ -84,6 +84,7 @@ def page() -> str:
     lines += [
         "options:",
         "  --home PATH          the box's home (default: $BOXMAKER_HOME, then ~/.local/share/boxmaker)",
+        "  --version            which bxctl this is",
         "  --install-completion completion for your shell",
         "",
         "examples:",

@@ -13,6 +13,7 @@ from bxctl.chat.view import JsonView, PlainView, View
 from bxctl.logs import records, said
 from bxctl.places import Box
 from proto.faults import Fault
+from proto.ids import is_session_id
 from proto.messages.loop import Sessions, SessionsReply
 
 _RESUMED_LINES: Final = 8
@@ -116,8 +117,10 @@ class Conversation:
                     print("a new session begins with your next words")
                 case "/session", "":
                     print(f"session {self._session or 'none yet'}")
-                case "/session", session:
+                case "/session", session if is_session_id(session):
                     self._resume(session)
+                case "/session", other:
+                    render.line(f"{other} is no id of a session; /sessions lists them")
                 case "/sessions", _:
                     self._list()
                 case "/memory", _:

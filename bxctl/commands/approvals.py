@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json
+from bxctl.options import AdminSocket, Home, Json, approval_id
 from bxctl.places import Box, find
 from proto.labels import Label
 from proto.messages.broker import ApprovalAnswer, Approvals, ApprovalsReply
 from proto.messages.wire import Ok
 
 _ROW = "owner-broker"
-Waiting = Annotated[str, typer.Argument(metavar="ID", help="The approval's id, ap-…")]
+Waiting = Annotated[str, typer.Argument(metavar="ID", help="The approval's id, ap-…", callback=approval_id)]
 
 
 def approvals(home: Home = None, admin_socket: AdminSocket = None, json: Json = False) -> int:

@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
-from bxctl.options import Home
+from bxctl.options import Home, session_id
 from bxctl.places import Box, find
 from proto.messages.loop import Sessions, SessionsReply
 
 
 def chat(
     text: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]", help="Say this and end; - reads stdin")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Go on with this session")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on with this session", callback=session_id)
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="Go on with the last session")] = False,
     home: Home = None,
     json: Annotated[bool, typer.Option("--json", help="Each event as a line of JSON")] = False,
@@ -27,6 +29,7 @@ def chat(
     from bxctl.chat import once, talk
 
     box = find(home)
+    box.need()
     if last and session is None:
         session = _last(box)
     if text:

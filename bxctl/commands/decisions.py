@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json
+from bxctl.options import MOST, AdminSocket, Home, Json, session_id
 from bxctl.places import find
 from bxctl.render import flat
 from proto.canon import compact
@@ -16,8 +16,8 @@ _REST_CHARS = 120
 
 
 def decisions(
-    last: Annotated[int | None, typer.Argument(metavar="[N]", min=1, help="How many [default: 20]")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's")] = None,
+    last: Annotated[int | None, typer.Argument(metavar="[N]", min=1, max=MOST, help="How many [default: 20]")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's", callback=session_id)] = None,
     home: Home = None,
     admin_socket: AdminSocket = None,
     json: Json = False,

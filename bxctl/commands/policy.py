@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json
+from bxctl.options import AdminSocket, Home, Json, session_id
 from bxctl.places import find
 from proto.labels import DataClass, parse_class
 from proto.messages.broker import PolicyEval, PolicyEvalReply, PolicyModule, PolicyShow, PolicyShowReply
@@ -48,7 +48,9 @@ def evaluate(  # noqa: PLR0917  (typer calls it by name)
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="As if the session had read untrusted content")
     ] = False,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="As if this session asked")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="As if this session asked", callback=session_id)
+    ] = None,
     home: Home = None,
     admin_socket: AdminSocket = None,
     json: Json = False,

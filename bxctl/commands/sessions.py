@@ -6,7 +6,7 @@ import typer
 
 from bxctl import exits, render
 from bxctl.logs import records, said
-from bxctl.options import AdminSocket, Home, Json
+from bxctl.options import MOST, AdminSocket, Home, Json, session_id
 from bxctl.places import Box, find
 from proto.faults import Fault
 from proto.labels import Label
@@ -15,8 +15,10 @@ from proto.messages.loop import Sessions, SessionsReply, SessionSummary
 
 
 def sessions(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show the log of this one")] = None,
-    last: Annotated[int | None, typer.Option("--last", "-n", min=1, help="How many [default: 20]")] = None,
+    session: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Show the log of this one", callback=session_id)
+    ] = None,
+    last: Annotated[int | None, typer.Option("--last", "-n", min=1, max=MOST, help="How many [default: 20]")] = None,
     labels: Annotated[bool, typer.Option("--labels", help="As brokerd holds them: kind, destination, label")] = False,
     home: Home = None,
     admin_socket: AdminSocket = None,
@@ -38,14 +40,14 @@ def sessions(
     headers = ("session", "last spoke", "label", "first words")
     known = _known_labels(box) if any(one.class_ is None for one in reply.sessions) else {}
     rows = (_row(one, known) for one in reply.sessions)
-    render.table(headers, rows, empty="no sessions yet; begin one with: bxctl chat")
+    render.table(headers, rows, empty=f"no sessions yet; begin one with: {box.command('chat')}")
     if reply.total > len(reply.sessions):
-        render.line(f"{reply.total:,} in all; more with: bxctl sessions -n {reply.total}")
+        render.line(f"{reply.total:,} in all; more with: {box.command('sessions', '-n', str(reply.total))}")
     return exits.OK
 
 
 def reopen(
-    session: Annotated[str, typer.Argument(metavar="ID", help="The session's id")],
+    session: Annotated[str, typer.Argument(metavar="ID", help="The session's id", callback=session_id)],
     home: Home = None,
     admin_socket: AdminSocket = None,
     json: Json = False,

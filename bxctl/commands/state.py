@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json, MemorySocket
+from bxctl.options import AdminSocket, Home, Json, MemorySocket, session_id
 from bxctl.places import find
 from proto.messages.egress import Destinations, DestinationsReply, Usage, UsageReply, UsageRow
 from proto.messages.wire import JournalState, Verify, VerifyReply
@@ -18,7 +18,7 @@ _SPAN = re.compile(r"(?P<count>[0-9]{1,5})(?P<unit>[hd])")
 
 def usage(
     since: Annotated[str | None, typer.Option(metavar="TIME", help="24h, 7d, 2026-09-24 or RFC 3339")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's", callback=session_id)] = None,
     home: Home = None,
     json: Json = False,
 ) -> int:

@@ -271,10 +271,33 @@ def test_a_policy_is_asked_about_a_made_up_call(bxctl: Bxctl, fakes: Fakes) -> N
         ["usage", "--since", "yesterday"],
         ["approve"],
         ["sessions", "-n", "0"],
+        ["sessions", "-n", "9" * 25],
+        ["decisions", "9" * 25],
+        ["sessions", "\udcff"],
+        ["memory", "undo", "\udcff"],
     ],
 )
 def test_a_wrong_line_is_exit_code_2(bxctl: Bxctl, words: list[str]) -> None:
     assert bxctl(*words).code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sessions", "fo\x1bo"],
+        ["reopen", "fo\x1bo"],
+        ["deny", "fo\x1bo"],
+        ["approve", "fo\x1bo"],
+        ["chat", "--session", "fo\x1bo", "hello"],
+        ["decisions", "--session", "fo\x1bo"],
+        ["usage", "--session", "fo\x1bo"],
+    ],
+)
+def test_what_is_no_id_is_said_so_in_words(bxctl: Bxctl, words: list[str]) -> None:
+    result = bxctl(*words)
+    assert result.code == 2
+    assert "fo\\u{1b}o is no id of " in " ".join(result.err.split())
+    assert "[a-z0-9" not in result.err
 
 
 def test_usage_takes_a_span_a_day_or_a_time(bxctl: Bxctl, fakes: Fakes) -> None:
