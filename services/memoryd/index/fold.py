@@ -2,7 +2,7 @@
 
 Laws (tested): a term is a run of letters and digits, so that `unicode61` takes it for one token and no FTS5 operator
 can be written with one; `fold(text)` is the same for a text in upper and lower case, with and without accents; every
-text that holds a letter or a digit has a term; a query's terms are terms that `fold` would give the same text.
+text that holds a letter or a digit has a term.
 
 A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its words
 (Korean) becomes its overlapping pairs, and its single characters beside them, so that a word of any length is found.
@@ -17,7 +17,7 @@ from typing import Final
 
 import Stemmer
 
-from memoryd.index.words import NO_MEANING, OTHER_FORMS
+from memoryd.index.words import OTHER_FORMS
 
 # Which folding made an index. A change of what `fold` gives needs another number: old indexes are then rebuilt.
 FOLDING: Final = 1
@@ -57,35 +57,28 @@ def fold(text: str) -> list[str]:
     """The terms of a text in its order."""
     folded = plain(text)
     if folded.isascii():
-        return [stem(word[:_TERM_LIMIT_CHARS]) for word in _ASCII_RUN.findall(folded)]
+        return [stem(word) for word in _ASCII_RUN.findall(folded)]
     terms: list[str] = []
-    for run in _RUN.finditer(folded):
-        word = run[0]
-        if run["paired"]:
-            terms += _pairs(word)
+    for word, is_paired in runs(folded):
+        if not is_paired:
+            terms.append(stem(word))
+        else:
+            terms += pairs(word)
             if len(word) > 1:
                 terms += word
-        else:
-            terms.append(stem(word[:_TERM_LIMIT_CHARS]))
     return terms
 
 
-def query_terms(query: str) -> list[str]:
-    """The terms to look for, each once, in the query's order.
+def runs(folded: str) -> Iterator[tuple[str, bool]]:
+    """The runs of letters and digits of what `plain` gave, and whether a run is of a script that is taken in pairs."""
+    return ((run[0], run["paired"] is not None) for run in _RUN.finditer(folded))
 
-    Words of no meaning are left out, unless nothing else remains.
-    """
-    with_meaning: dict[str, None] = {}
-    without: dict[str, None] = {}
-    for run in _RUN.finditer(plain(query)):
-        word = run[0]
-        if run["paired"]:
-            with_meaning.update(dict.fromkeys(_pairs(word)))
-        elif word in NO_MEANING:
-            without[stem(word)] = None
-        else:
-            with_meaning[stem(word[:_TERM_LIMIT_CHARS])] = None
-    return list(with_meaning or without)
+
+def pairs(run: str) -> list[str]:
+    """The overlapping pairs of a run; a single character is itself."""
+    if len(run) == 1:
+        return [run]
+    return [run[at : at + 2] for at in range(len(run) - 1)]
 
 
 def match_expression(terms: list[str]) -> str:
@@ -103,7 +96,7 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
                 if at + 1 < len(word):
                     yield start + at, start + at + 2, word[at : at + 2]
         elif word.isascii():
-            yield start, run.end(), stem(word.lower()[:_TERM_LIMIT_CHARS])
+            yield start, run.end(), stem(word.lower())
         else:
             for term in fold(word):
                 yield start, run.end(), term
@@ -118,9 +111,13 @@ def plain(text: str) -> str:
     return _POSSESSIVE.sub("", text) if "'s" in text else text
 
 
-@functools.lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The stem of a folded word: English rules, after the forms that no rule explains. Others pass unharmed."""
+    return _stem(word[:_TERM_LIMIT_CHARS])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
     if not word.isascii():
         return word
     # A Stemmer serves one thread at a time.
@@ -146,9 +143,3 @@ def _base(char: str) -> str:
         return "" if mark else char if char.isalnum() else " "
     parts = unicodedata.normalize("NFD", char)
     return "".join(part for part in parts if unicodedata.category(part)[0] != "M")
-
-
-def _pairs(run: str) -> list[str]:
-    if len(run) == 1:
-        return [run]
-    return [run[at : at + 2] for at in range(len(run) - 1)]

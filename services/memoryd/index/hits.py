@@ -56,8 +56,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Document(msgspec.Struct, frozen=True):
     """A row as ranking sees it, which of a long one is the beginning.
 
-    `terms` are those of its author and text in their order, each with a space before and after it, two between two.
-    `beyond` are terms that only the rest holds.
+    `terms` are those of its author and text in their order, a space around each. `beyond` are terms that only the rest
+    holds.
     """
 
     rowid: int

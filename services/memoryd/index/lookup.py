@@ -107,10 +107,10 @@ class Lookup:
 
     def _document(self, row: Any, asked: Collection[str]) -> Document:
         rowid, moment, author, text, terms, is_cut = row
-        if is_cut:
-            terms = terms.rpartition(" ")[0]
-        spaced = f" {terms.replace(' ', '  ')} "
-        beyond = (term for term in asked if is_cut and f" {term} " not in spaced and self._holds(rowid, term))
+        if not is_cut:
+            return Document(rowid, moment, author, text, f" {terms} ")
+        spaced = f" {terms.rpartition(' ')[0]} "
+        beyond = (term for term in asked if f" {term} " not in spaced and self._holds(rowid, term))
         return Document(rowid, moment, author, text, spaced, frozenset(beyond))
 
     def _holds(self, rowid: int, term: str) -> bool:

@@ -15,7 +15,7 @@ The weights were chosen on the half of the bench's questions that is for choosin
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -25,6 +25,7 @@ import msgspec
 from memoryd.index.dates import Period, period, within
 from memoryd.index.fold import fold
 from memoryd.index.hits import Document, Frequencies
+from memoryd.index.query import Meaning
 
 _K1: Final = 0.9
 _B: Final = 0.15
@@ -35,6 +36,8 @@ AROUND: Final = len(_BEFORE) - 1
 # … more after a question; and little when the text says the term itself.
 _ANSWERS: Final = 0.2
 _SAID_AGAIN: Final = 0.2
+# What one character of a run is worth, of which the pairs count as well.
+_CHARACTER: Final = 0.3
 _SPEAKER: Final = 0.4
 _ASKING: Final = 0.25
 _SHORT_TERMS: Final = 1.0
@@ -82,13 +85,14 @@ class Evidence(msgspec.Struct, frozen=True):
     asks: bool
 
 
-def question(query: str, terms: Sequence[str], frequencies: Frequencies) -> Question:
-    """Weigh a question's terms by how rare they are."""
+def question(query: str, terms: Mapping[str, Meaning], frequencies: Frequencies) -> Question:
+    """Weigh a question's terms by how rare they are, and by how much they mean."""
     rows = max(frequencies.rows, 1)
     weights = {}
-    for term in terms:
+    for term, meaning in terms.items():
         held = min(frequencies.holding.get(term, 0), rows)
-        weights[term] = log(1 + (rows - held + 0.5) / (held + 0.5))
+        share = _CHARACTER if meaning == "character" else 1.0
+        weights[term] = share * log(1 + (rows - held + 0.5) / (held + 0.5))
     return Question(
         weights=weights,
         mean_terms=max(1.0, frequencies.terms_total / rows),
@@ -105,6 +109,9 @@ def evidence(asked: Question, document: Document) -> Evidence:
     # Looking for a few terms in a text costs less than taking it apart, and most texts around hold none.
     for term, weight in asked.weights.items():
         if count := document.terms.count(f" {term} ") or term in document.beyond:
+            if f" {term} {term} " in document.terms:
+                # Two that share a space were counted as one.
+                count = document.terms.split().count(term)
             shared[term] = weight * count * (_K1 + 1) / (count + length)
     return Evidence(terms=shared, asks=_ENDS_ASKING.search(document.text, max(0, len(document.text) - 8)) is not None)
 
@@ -167,7 +174,7 @@ def _speaker_terms(document: Document) -> list[str]:
 
 
 def _length(document: Document) -> int:
-    return document.terms.count(" ") // 2
+    return document.terms.count(" ") - 1
 
 
 def _together(asked: Question, mine: dict[str, float], document: Document) -> float:
@@ -181,6 +188,8 @@ def _together(asked: Question, mine: dict[str, float], document: Document) -> fl
             places.setdefault(term, []).append(at)
     total = 0.0
     for first, second in pairs:
+        if first in document.beyond or second in document.beyond:
+            continue
         gap = min(abs(b - a) for a in places[first][:_PLACES] for b in places[second][:_PLACES])
         total += min(asked.weights[first], asked.weights[second]) / max(1, gap)
     return total

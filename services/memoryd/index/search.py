@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from memoryd.index.fold import query_terms
 from memoryd.index.hits import Hit, RecallAnswer, Row, UntrustedMode
 from memoryd.index.lookup import Lookup
+from memoryd.index.query import attempts, query_terms
 from memoryd.index.rank import AROUND, Question, evidence, question, score
 from memoryd.index.render import no_matches, render, tag
 from memoryd.index.snippet import snippet
@@ -37,13 +37,7 @@ class Scored(msgspec.Struct, frozen=True):
 
 def search(lookup: Lookup, query: str, k: int, mode: UntrustedMode) -> RecallAnswer:
     """At most `k` hits for a query, best first."""
-    terms = query_terms(query)
-    frequencies = lookup.frequencies(terms)
-    if len(terms) > _TERMS:
-        rarest = set(sorted(terms, key=lambda term: (frequencies.holding.get(term, inf), term))[:_TERMS])
-        terms = [term for term in terms if term in rarest]
-    asked = question(query, terms, frequencies)
-    holding = {term: frequencies.holding[term] for term in terms if term in frequencies.holding}
+    asked, holding = _asked(lookup, query)
     trusted = _ranked(lookup, asked, lookup.candidates(holding, _CANDIDATES, untrusted=False), k)
     untrusted = []
     if mode != "never":
@@ -83,6 +77,19 @@ def order(scored: Scored) -> tuple[float, float, str, int, str]:
     row = scored.row
     moment = datetime.fromisoformat(row.time).timestamp()
     return (-scored.score, -moment, row.session, row.record, row.text)
+
+
+def _asked(lookup: Lookup, query: str) -> tuple[Question, dict[str, int]]:
+    """The question to rank by and, of its terms, how many rows hold each that any holds."""
+    meanings = query_terms(query)
+    for terms in attempts(meanings):
+        frequencies = lookup.frequencies(terms)
+        if frequencies.holding:
+            break
+    held = frequencies.holding
+    rarest = set(sorted(terms, key=lambda term: (held.get(term, inf), term))[:_TERMS])
+    kept = {term: meanings[term] for term in terms if term in rarest}
+    return question(query, kept, frequencies), {term: rows for term, rows in held.items() if term in rarest}
 
 
 def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int], k: int) -> list[Scored]:

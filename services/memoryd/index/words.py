@@ -20,6 +20,14 @@ whatever when whenever where wherever whether which while who whoever whom whose
 would wouldn yes yet you your yours yourself yourselves
 """
 
+# Of these, the ones that are as often names or things; asked for when nothing else of a question is found.
+PERHAPS_NAMES: Final = frozenset({"can", "don", "down", "kind", "lot", "may", "might", "mine", "per", "well", "will"})
+
+# The same of Chinese, for characters that stand alone.
+NO_MEANING_CHARACTERS: Final = frozenset(
+    "的了是在我你您他她它们这那哪什么吗呢吧啊和与或就都也很不有个谁怎样几多为把被给对从到说要会能"
+)
+
 # base: other forms. Those whose other reading is as common are left out (`left`, `saw`, `rose`, `wound`, `lives`).
 _FORMS: Final = """
 arise: arose arisen

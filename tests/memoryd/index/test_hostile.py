@@ -13,8 +13,9 @@ import pytest
 
 from memoryd.index import fold as folding
 from memoryd.index.dates import period
-from memoryd.index.fold import fold, query_terms, spans
+from memoryd.index.fold import fold, spans
 from memoryd.index.hits import Document, Frequencies, Row
+from memoryd.index.query import Meaning, query_terms
 from memoryd.index.rank import evidence, question, score
 from memoryd.index.render import no_matches, one_line, render, source_line
 from memoryd.index.snippet import LIMIT_CHARS, snippet
@@ -99,9 +100,9 @@ def test_reading_is_bounded(read: Callable[[str], object], name: str) -> None:
 def test_ranking_is_bounded(name: str) -> None:
     text = TEXTS[name]
     terms = fold(text)
-    wanted = list(dict.fromkeys([*query_terms(ASKED), *terms[:400], *terms[-50:]]))
+    wanted: dict[str, Meaning] = dict.fromkeys([*query_terms(ASKED), *terms[:400], *terms[-50:]], "word")
     asked = question(ASKED, wanted, Frequencies(rows=9, terms_total=90, holding={}))
-    document = Document(1, "2026-09-20T14:02:00Z", None, text, f" {'  '.join(terms)} ")
+    document = Document(1, "2026-09-20T14:02:00Z", None, text, f" {' '.join(terms)} ")
     with bounded():
         turns = [evidence(asked, document)] * 3
         score(asked, document, 1, turns)

@@ -53,6 +53,13 @@ def test_nothing_found_says_so(box: Box) -> None:
         ("we went hiking", "go hike"),
         ("the cat", "what is the"),
         ("read_file was called", "read_file"),
+        ("うちの猫はタマです", "猫の名前"),
+        ("我的猫名叫小白", "猫叫什么名字"),
+        ("我家住在山上", "山が好き"),
+        ("책을 읽었다", "책이 어디 있어"),
+        ("Will lives in May street", "what is Will's number"),
+        ("Will lives in May street", "what is will's number"),
+        ("the IT department moved", "who works in IT"),
     ],
 )
 def test_every_language_is_found(box: Box, text: str, query: str) -> None:
@@ -60,6 +67,15 @@ def test_every_language_is_found(box: Box, text: str, query: str) -> None:
     index = box.open()
     index.catch_up(box.sessions)
     assert [hit.record for hit in index.recall(query, 1).hits] == [0]
+
+
+def test_words_that_mean_nothing_find_nothing_beside_others(box: Box) -> None:
+    box.append("chat-1", user("what is that"), user("will you be there?"), user("the zebra is there"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    assert index.recall("what is the xyzzyq", 5).hits == ()
+    assert [hit.record for hit in index.recall("what will the zebra be", 1).hits] == [2]
+    assert index.recall("what is it", 5).hits[0].record == 0
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,11 @@ def test_of_equals_the_newest_is_first() -> None:
 
 
 def asked(query: str = "when did the launch move to thursday") -> Question:
-    return question(query, ["launch", "move", "thursday"], FEW)
+    return question(query, dict.fromkeys(["launch", "move", "thursday"], "word"), FEW)
 
 
 def document(text: str, author: str | None = None, time: str = "2026-09-20T14:02:00Z") -> Document:
-    return Document(1, time, author, text, f" {'  '.join(fold(f'{author} {text}' if author else text))} ")
+    return Document(1, time, author, text, f" {' '.join(fold(f'{author} {text}' if author else text))} ")
 
 
 def points(*turns: Document, at: int = 0, query: str = "the launch move thursday") -> float:
@@ -120,7 +120,7 @@ def test_a_statement_beats_the_question_it_repeats() -> None:
 
 
 def test_who_is_asked_about_counts() -> None:
-    wanted = question("what did Ada move", ["ada", "move"], FEW)
+    wanted = question("what did Ada move", dict.fromkeys(["ada", "move"], "word"), FEW)
     by_ada, by_bob = document("I move house", "Ada"), document("I move house, Ada", "Bob")
     prefixed = document("Ada: I move house")
     scores = [score(wanted, each, 0, [evidence(wanted, each)]) for each in (by_ada, prefixed, by_bob)]
@@ -142,7 +142,7 @@ def test_what_is_wanted_counts(query: str, better: str, worse: str) -> None:
 
 def test_a_term_that_no_row_holds_is_weighed_too() -> None:
     empty = Frequencies(rows=0, terms_total=0, holding={})
-    assert question("x", ["x"], empty).weights["x"] > 0
+    assert question("x", {"x": "word"}, empty).weights["x"] > 0
 
 
 def test_what_was_said_in_the_month_that_is_asked_about_counts() -> None:
