@@ -9,8 +9,9 @@ FAULTS   a bad request is answered in OpenAI's shape and costs no more than that
          sentence and exit code 1.
 
 One request, in this order: `connection` reads it (h11), `request` gives it a type, `plan` says what to do (a call
-that the grammar of `intents` found, a fixed sentence of `answers`, or the model's words), `desk` does it, `replies`
-says it in OpenAI's words. `engine` is the one door to llama.cpp. docs/embedded-model.md is the owner's page.
+that the grammar of `intents` found, a fixed sentence of `answers`, or the model's words, watched by `claims`), `desk`
+does it, `replies` says it in OpenAI's words. `engine` is the one door to llama.cpp, `inner` the way through it.
+docs/embedded-model.md is the owner's page.
 """
 
 from typing import Final

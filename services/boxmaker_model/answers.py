@@ -8,12 +8,20 @@ from typing import Any, Final
 import msgspec
 
 from boxmaker_model import intents
+from boxmaker_model.claims import NOTHING_DONE
 from boxmaker_model.memory_block import Entry, arguments_of, matching, words_of
 from boxmaker_model.request import ToolCall
 
 NO_WORDS: Final = "(The embedded model has no words for this.)"
 """In place of an empty answer."""
 
+_WHAT: Final = {
+    "remember": "Remember what? Say “remember …” with the words to keep.",
+    "note": "Note what? Say “note …” with the words to keep.",
+    "recall": "Recall what? Say “what did I say about …?”.",
+    "forget": "Forget what? Say “forget …” with words of the entry.",
+    "fetch": "Fetch what? Say “fetch” and a URL.",
+}
 _FOUND: Final = "Here is what I found:"
 _DONE: Final = re.compile(r"^(?:(?:memory|user)\.md updated|noted|saved as a note)\b")
 _NO_HITS: Final = re.compile(r"^\(no matches for ")
@@ -21,6 +29,12 @@ _SOURCE: Final = re.compile(
     r"^\[\d+\] (?P<tag>identity|memory|memory-tainted) · (?P<where>.+) · (?P<class>public|private|secret)$"
 )
 _CALL: Final = re.compile(r"^(?P<tool>\w+) \{.*")
+_FIXED: Final = re.compile(
+    r"Here is what I found:|I found (?:nothing about|no entry of) |I could not search: |Done: |That was not done: "
+    r"|More than one entry matches; |The fetch of |The tool \w+ answered:|\(The embedded model has no words"
+    r"|.* Nothing was done\.$"
+)
+_QUOTED_ENTRIES: Final = re.compile(r"\n\n\((?:memory|user)\.md: “.*", re.DOTALL)
 _MOST_SHOWN: Final = 5
 _PAGE_CHARS: Final = 1500
 _RESULT_CHARS: Final = 1500
@@ -48,6 +62,11 @@ def after(call: ToolCall, result: str, entries: Sequence[Entry]) -> str:
             return f"The tool {name} answered:\n\n{_quote(result, _RESULT_CHARS)}"
 
 
+def what(verb: str) -> str:
+    """A command came without its object."""
+    return f"{_WHAT[verb]} Nothing was done."
+
+
 def nothing_to_forget(about: str) -> str:
     """No entry fits what is to be forgotten."""
     return f"I found no entry of memory.md or user.md that matches “{about}”."
@@ -62,6 +81,16 @@ def which_to_forget(entries: Sequence[Entry]) -> str:
 def from_memory(facts: Sequence[Entry]) -> str:
     """The entries that the model was given, quoted after its words."""
     return "\n\n" + "\n".join(f"({fact.file}.md: “{fact.text}”)" for fact in facts)
+
+
+def is_fixed(text: str) -> bool:
+    """Whether an answer of this conversation was one of the fixed sentences, or ends with one."""
+    return bool(_FIXED.match(text)) or NOTHING_DONE in text
+
+
+def without_entries(text: str) -> str:
+    """An answer in the model's words, without the entries quoted after it."""
+    return _QUOTED_ENTRIES.sub("", text)
 
 
 def hits_of(result: str) -> list[Hit]:

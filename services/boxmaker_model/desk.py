@@ -16,6 +16,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from boxmaker_model import MODEL_ID, answers, replies
+from boxmaker_model.claims import Watch
 from boxmaker_model.connection import Connection, Request, Unreadable
 from boxmaker_model.engine import Ending, EngineError
 from boxmaker_model.plan import Call, Say, Words, plan
@@ -138,6 +139,7 @@ class Desk:
 
     async def _speak(self, words: Words, prompt_tokens: int, emit: Emit) -> Outcome:
         said: list[str] = []
+        watch = Watch()
         results: list[Ending | EngineError] = []
         stop = threading.Event()
         to_client, pieces = anyio.create_memory_object_stream[str](MOST_TOKENS * 2)
@@ -157,16 +159,25 @@ class Desk:
             tasks.start_soon(generate)
             try:
                 async for piece in pieces:
-                    said.append(piece)
-                    await emit(piece)
+                    # Words about entries may use the entries' own, and those are quoted after them.
+                    text = piece if words.prompt.facts else watch.take(piece)
+                    if text:
+                        said.append(text)
+                        await emit(text)
+                    if watch.caught:
+                        break
             finally:
-                # The thread ends at its next token or batch, and the task group waits for that.
+                # The thread sees it within a tenth of a second, and the task group waits for that.
                 stop.set()
                 pieces.close()
         (result,) = results
         if isinstance(result, EngineError):
             raise result
-        return await self._finish(words, said, result, prompt_tokens, emit)
+        if rest := "" if words.prompt.facts else watch.end():
+            said.append(rest)
+            await emit(rest)
+        ending = Ending("stop", result.completion_tokens) if watch.caught else result
+        return await self._finish(words, said, ending, prompt_tokens, emit)
 
     def _generate(
         self, prompt: Prompt, on_text: Callable[[str], None], stopped: Callable[[], bool]

@@ -14,13 +14,16 @@ before; typographic and plain apostrophes are one.
     forget (about) TOPIC · remove TOPIC from (your) memory                          memory remove, the entry that fits
     fetch URL · read URL · open URL · get URL · show me URL · summarize URL         call_tool http_fetch
     fetch HOST/PATH                                                                 the same, with https://
+    记住 TEXT · 记得 TEXT · 请记住 TEXT                                             memory add (我…: file user)
+    笔记：TEXT · 忘记 TOPIC                                                         memory note, memory remove
+    remember, note, recall, forget, fetch, 记住 …, with nothing behind it           a question: what?
 
 TEXT is kept word for word. TOPIC loses its article, its question mark and words like "again". A message that ends with
 a question mark is never a remember or a note. A pure function of one text: nothing that a tool answered is read here.
 """
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -63,7 +66,14 @@ class Fetch(msgspec.Struct, frozen=True):
     url: str
 
 
-Intent = Remember | Note | Recall | Forget | Fetch
+class Ask(msgspec.Struct, frozen=True):
+    """A command without its object: ask for it, and do nothing."""
+
+    verb: "Verb"
+
+
+Verb = Literal["remember", "note", "recall", "forget", "fetch"]
+Intent = Ask | Remember | Note | Recall | Forget | Fetch
 
 _POLITE: Final = (
     r"(?:(?:please|kindly|hey|hi|hello|ok|okay|so|and|now|well|also|box|thanks|(?:can|could|would|will) you"
@@ -116,14 +126,27 @@ _FETCH: Final = _rule(
 _FETCH_HOST: Final = _rule(
     r"fetch", tail=r"\s+(?P<host>(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(?::\d+)?(?:/\S*)?)[\s.!]*"
 )
-_OWNER: Final = re.compile(r"(?:(?:to )?call me|i|i'm|im|i've|i'd|i'll|my|mine)\b", re.IGNORECASE)
+_SEPARATOR: Final = r"[\s:,：，。、]"
+_CHINESE: Final = re.compile(
+    rf"请?(?:(?P<remember>记住|记得)|(?P<forget>忘记)|(?P<note>笔记(?={_SEPARATOR}|$))){_SEPARATOR}*(?P<text>.*)",
+    re.DOTALL,
+)
+_ALONE: Final = _rule(
+    r"(?P<remember>remember|memori[sz]e|(?:don't|do not|never) forget|(?:keep|bear) in mind)",
+    r"(?P<note>note(?: down)?|(?:take|make) (?:a )?note|(?:jot|write) down)",
+    r"(?P<recall>recall)", r"(?P<forget>forget)", r"(?P<fetch>fetch)",
+    tail=r"(?:\s+(?:about|that|this|it|me|him|her|them|please|something))*[\s.!?:,…]*",
+)  # fmt: skip
+_ASKS: Final = ("?", "？")
+_ASKS_CHINESE: Final = ("吗", "吗。")
+_OWNER: Final = re.compile(r"我|(?:(?:to )?call me|i|i'm|im|i've|i'd|i'll|my|mine)\b", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"^(?:(?:the|a|an|my|our|your|this|these|those|if|whether|that)\s+)+", re.IGNORECASE)
 _LATER: Final = re.compile(
     r"\s+(?:again|earlier|before|yesterday|today|recently|so far|last (?:time|week|month)|the other day|please)$",
     re.IGNORECASE,
 )
 _NOTHING: Final = frozenset({"", "it", "that", "this", "me", "about it", "about that", "him", "her", "them", "you"})
-_EDGES: Final = " \t\r\n?!.,;:\"'“”‘«»"
+_EDGES: Final = " \t\r\n?!.,;:。，：？！、\"'“”‘«»"
 
 
 def read(message: str) -> Intent | None:
@@ -131,7 +154,9 @@ def read(message: str) -> Intent | None:
     text = message.replace("’", "'").strip()
     if len(text) > LONGEST_MESSAGE:
         return None
-    asks = text.endswith("?")
+    asks = text.endswith(_ASKS)
+    if match := _ALONE.fullmatch(text):
+        return _ask(match)
     if match := _FETCH.fullmatch(text):
         return Fetch(_url(match["url"]))
     if match := _FETCH_HOST.fullmatch(text):
@@ -146,7 +171,23 @@ def read(message: str) -> Intent | None:
         return _forget(match["topic"])
     if not asks and (match := _NOTE.fullmatch(text)):
         return Note(_verbatim(message, match["text"]))
-    return None
+    match = None if asks or text.endswith(_ASKS_CHINESE) else _CHINESE.fullmatch(text)
+    return _chinese(match, message) if match else None
+
+
+def _ask(match: re.Match[str]) -> Ask | None:
+    verbs: tuple[Verb, ...] = ("remember", "note", "recall", "forget", "fetch")
+    return next((Ask(verb) for verb in verbs if match.groupdict().get(verb)), None)
+
+
+def _chinese(match: re.Match[str], message: str) -> Intent | None:
+    """The few words of Chinese, which has no spaces: everything behind the command is its object."""
+    if not match["text"].strip(_EDGES):
+        return _ask(match)
+    if match["forget"]:
+        return _forget(match["text"])
+    text = _verbatim(message, match["text"])
+    return Note(text) if match["note"] else _remember(text)
 
 
 def _verbatim(message: str, tail: str) -> str:

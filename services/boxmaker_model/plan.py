@@ -14,6 +14,9 @@ from boxmaker_model.request import ChatRequest, Message, ToolCall
 _MOST_HITS: Final = 10
 """As many as recall gives: some of them only repeat the question."""
 _FORGET_SHARE: Final = 0.5
+_TOOL_OF: Final = {
+    "remember": "memory", "note": "memory", "forget": "memory", "recall": "recall", "fetch": "call_tool"
+}  # fmt: skip
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -63,6 +66,8 @@ def _answer(intent: intents.Intent | None, tools: frozenset[str], entries: Seque
             return _call("memory", action="note", text=text)
         case intents.Forget(about) if "memory" in tools:
             return _forget(about, entries)
+        case intents.Ask(verb) if _TOOL_OF[verb] in tools:
+            return Say(answers.what(verb))
         case intents.Fetch(url) if "call_tool" in tools:
             return _call("call_tool", tool="http_fetch", arguments={"url": url})
         case _:

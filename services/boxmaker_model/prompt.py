@@ -3,7 +3,8 @@
 A client's system prompt of 3,000 tokens costs this model 15 to 30 seconds on two cores, and it understands none of
 it. So a question that shares a word with an entry of memory.md or user.md is asked together with those entries alone,
 in the form that this model answers best, without chance (docs/embedded-model.md has the measurement). Anything else is
-the last few texts of the conversation behind one short sentence. Tool calls and their results are never shown to it.
+the last few texts of the conversation behind one short sentence. Turns with a tool call or a fixed sentence are left
+out: the model imitates "Done: …" when nothing was done.
 """
 
 import re
@@ -12,8 +13,9 @@ from typing import Final
 
 import msgspec
 
+from boxmaker_model import answers, intents
 from boxmaker_model.memory_block import Entry, matching, words_of
-from boxmaker_model.request import ChatRequest
+from boxmaker_model.request import ChatRequest, Message
 
 MOST_TOKENS: Final = 512
 """The most that one answer may have, whatever the client asks for."""
@@ -84,11 +86,34 @@ def facts_for(asked: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 def _conversation(request: ChatRequest) -> list[tuple[str, str]]:
     """The last texts of user and assistant; all but the last one cut short."""
-    texts: list[tuple[str, str]] = [
-        (m.role, m.text.strip()) for m in request.messages if m.role in {"user", "assistant"} and m.text.strip()
-    ]
+    texts: list[tuple[str, str]] = []
+    for turn in _turns(request.messages):
+        if turn[-1] is request.messages[-1] or not _acted(turn):
+            texts += [(m.role, text) for m in turn if (text := answers.without_entries(m.text).strip())]
     last = texts[-_MOST_TEXTS:]
     return [(role, text[:_TEXT_CHARS]) for role, text in last[:-1]] + last[-1:]
+
+
+def _turns(messages: Sequence[Message]) -> list[list[Message]]:
+    """The conversation without the system's words, cut before each text of the owner."""
+    turns: list[list[Message]] = [[]]
+    for message in messages:
+        if message.role == "user":
+            turns.append([])
+        if message.role in {"user", "assistant", "tool"}:
+            turns[-1].append(message)
+    return [turn for turn in turns if turn]
+
+
+def _acted(turn: Sequence[Message]) -> bool:
+    """Whether a turn was the grammar's: a command, a call, a tool's answer or a fixed sentence."""
+    return any(
+        m.role == "tool"
+        or m.tool_calls
+        or (m.role == "user" and intents.read(m.text))
+        or (m.role == "assistant" and answers.is_fixed(m.text.strip()))
+        for m in turn
+    )
 
 
 def _messages(system: str, texts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from boxmaker_model import MODEL_ID
+from boxmaker_model.claims import NOTHING_DONE
 from boxmaker_model.connection import MOST_BODY_BYTES
 from tests.boxmaker_model.fakes import (
     TOOLS,
@@ -56,6 +57,22 @@ async def test_an_answer_is_never_empty(home: Path) -> None:
     async with desk_of(FakeModel("", " "), home) as path:
         said = joined(await streamed(path, "hello"))
     assert said["content"].strip() == "(The embedded model has no words for this.)"
+
+
+@pytest.mark.parametrize("tail", ["", " and" * 40])
+async def test_words_that_claim_an_act_are_replaced(home: Path, tail: str) -> None:
+    model = FakeModel("Remember", ": saved", " as a note", tail, endless=bool(tail))
+    async with desk_of(model, home) as path:
+        said = joined(await streamed(path, "记住 nothing?"))
+    assert (said["content"], said["finish"]) == (NOTHING_DONE, "stop")
+
+
+async def test_a_late_claim_is_contradicted_and_ends_the_answer(home: Path) -> None:
+    story = "Once upon a time there was a ship that sailed to an island far away from every port."
+    async with desk_of(FakeModel(story, " I have saved", " that for you.", endless=True), home) as path:
+        answer = await complete(path, "tell me a story")
+    assert answer["choices"][0]["message"]["content"] == f"{story} I have saved\n\n({NOTHING_DONE})"
+    assert answer["choices"][0]["finish_reason"] == "stop"
 
 
 @pytest.mark.parametrize("sentence", INTENTS)

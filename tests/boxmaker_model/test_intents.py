@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxmaker_model import intents
-from boxmaker_model.intents import Fetch, Forget, Note, Recall, Remember, read
+from boxmaker_model.intents import Ask, Fetch, Forget, Note, Recall, Remember, read
 
 SENTENCES = [
     ("remember that the launch moved to Thursday", Remember("memory", "the launch moved to Thursday")),
@@ -58,11 +58,28 @@ SENTENCES = [
     ("read this (https://example.org/x) and tell me", Fetch("https://example.org/x")),
     ("fetch http://127.0.0.1:8080/x", Fetch("http://127.0.0.1:8080/x")),
     ("fetch example.org/notes", Fetch("https://example.org/notes")),
+    ("记住猫叫米鲁", Remember("memory", "猫叫米鲁")),
+    ("请记住：我叫Ada", Remember("user", "我叫Ada")),
+    ("记得 发布改到星期四", Remember("memory", "发布改到星期四")),
+    ("笔记：水泵很吵", Note("水泵很吵")),
+    ("忘记猫", Forget("猫")),
+    ("记住", Ask("remember")),
+    ("忘记。", Ask("forget")),
+    ("remember", Ask("remember")),
+    ("Please remember this:", Ask("remember")),
+    ("remember me", Ask("remember")),
+    ("don’t forget", Ask("remember")),
+    ("note that", Ask("note")),
+    ("take a note", Ask("note")),
+    ("recall", Ask("recall")),
+    ("forget", Ask("forget")),
+    ("forget about it!", Ask("forget")),
+    ("fetch", Ask("fetch")),
 ]
 
 NO_INTENT = [
-    "", "   ", "Hello", "what is my name?", "When is the launch?", "who are you?", "remember me", "forget it",
-    "forget that", "do you remember me?", "remember", "recall", "forget", "note", "fetch", "fetch the ball",
+    "", "   ", "Hello", "what is my name?", "When is the launch?", "who are you?", "do you remember me?",
+    "fetch the ball", "记得猫叫什么吗？", "记得猫叫什么吗", "你好", "笔记本电脑坏了",
     "read notes.md", "open the door", "tell me about https://example.org", "a note that nobody reads",
     "I remember the launch", "my notebook is red", "notes are useful", "what should I remember?",
     "what did you say?", "unforgettable", "remove the door from its hinges",
@@ -85,7 +102,7 @@ def test_every_text_is_read(text: str) -> None:
 
 
 FACTS = st.from_regex(r"[^\W_][\w ,;:()'’“”\n-]{2,200}[^\W_]", fullmatch=True).filter(
-    lambda text: not text.casefold().startswith(("that", "what")) and text.casefold().strip() not in intents._NOTHING
+    lambda text: not text.casefold().startswith(("that", "what")) and not isinstance(read(f"remember {text}"), Ask)
 )
 
 

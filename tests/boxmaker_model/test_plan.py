@@ -55,6 +55,14 @@ def test_no_call_of_a_tool_that_is_not_offered(message: str, fields: dict[str, A
     assert isinstance(plan(asked(message, **fields)), Words)
 
 
+@pytest.mark.parametrize("message", ["remember", "note", "recall", "forget", "fetch", "记住"])
+def test_a_command_without_its_object_is_asked_about(message: str) -> None:
+    said = plan(asked(message))
+    assert isinstance(said, Say)
+    assert " what? Say “" in said.text
+    assert said.text.endswith(" Nothing was done.")
+
+
 def test_forget_names_the_whole_entry_and_its_file() -> None:
     call = plan(asked(system(["the launch moved to Thursday", "the server room is upstairs"]), "forget the launch"))
     assert isinstance(call, Call)

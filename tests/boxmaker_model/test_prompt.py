@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boxmaker_model import answers
+from boxmaker_model.claims import NOTHING_DONE
 from boxmaker_model.memory_block import Entry
 from boxmaker_model.prompt import MOST_TOKENS, facts_for, prompt_of
-from boxmaker_model.request import ChatRequest, Message
+from boxmaker_model.request import ChatRequest, FunctionCall, Message, ToolCall
 
 NAME, TEA = Entry("user", "my name is Ada"), Entry("user", "I like tea")
 LAUNCH = Entry("memory", "the launch moved to Thursday")
@@ -28,13 +30,28 @@ def test_a_question_brings_the_entries_that_it_is_about(asked: str, facts: tuple
     assert facts_for(asked, ENTRIES) == facts
 
 
-def test_the_clients_system_prompt_and_tools_results_are_left_out() -> None:
+DONE = "Done: saved as a note"
+CALL = ToolCall("1", FunctionCall("memory"))
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        [Message("user", "x"), Message("assistant", tool_calls=[CALL]), Message("tool", "y", tool_call_id="1")],
+        [Message("user", "x"), Message("tool", "a page", tool_call_id="1"), Message("assistant", "z")],
+        [Message("user", "x"), Message("assistant", DONE)],
+        [Message("user", "x"), Message("assistant", answers.what("note"))],
+        [Message("user", "x"), Message("assistant", f"A story.\n\n({NOTHING_DONE})")],
+        [Message("user", "remember that x is y"), Message("assistant", "Sure.")],
+        [Message("user", "记住猫叫米鲁")],
+    ],
+)
+def test_the_clients_system_prompt_and_turns_that_acted_are_left_out(left_out: list[Message]) -> None:
     messages = [
         Message("system", "x" * 9000),
         Message("user", "hello"),
-        Message("assistant", None),
-        Message("tool", "a page", tool_call_id="1"),
-        Message("assistant", "Hi."),
+        Message("assistant", "Hi.\n\n(user.md: “my name is Ada”)"),
+        *left_out,
         Message("user", "tell me a joke"),
     ]
     prompt = prompt_of(ChatRequest(messages=messages), [])
