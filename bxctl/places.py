@@ -13,8 +13,9 @@ from proto.faults import Fault
 from proto.home import default_home
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
-from proto.sockets import socket
+from proto.sockets import SOCKETS, socket
 
+_LONGEST_SOCKET_BYTES: Final = 107
 OWNER_ROWS: Final = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
 """The sockets that bxctl opens."""
 
@@ -107,3 +108,9 @@ _named: list[str | None] = [None]
 def name(home: str | None) -> None:
     """Take a home that was named before the command."""
     _named[:] = [home]
+
+
+def too_long_bytes(home: Path) -> int:
+    """By how many bytes the longest path of a socket in a home is too long for an address; 0 when all fit."""
+    longest = max(len(os.fsencode(row.at(home))) for row in SOCKETS)
+    return max(longest - _LONGEST_SOCKET_BYTES, 0)

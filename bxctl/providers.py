@@ -51,11 +51,14 @@ To use a real provider, name its model and have its key in the environment:
 
   OPENAI_API_KEY=… BOXMAKER_MODEL=openai/gpt-5 bxctl run    (or: make run)
 
-or for good, in config/loopd.toml, with the key in credentials.env:
+or for good: in config/loopd.toml, under the [model] that is there, set these (no second [model]);
+the key goes into credentials.env:
 
-  [model]
   destination = "openai"
   name = "gpt-5"
+  context_tokens = 128000
+  output_field = "max_completion_tokens"
+  auth = "key"
 
 `bxctl destinations` lists the providers; grants.toml is where another is added."""
 

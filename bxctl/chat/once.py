@@ -17,7 +17,7 @@ def ask(box: Box, question: str, session: str | None = None, *, json: bool = Fal
 async def asked(box: Box, question: str, session: str | None = None, json: bool = False) -> int:
     """As `ask`, in an event loop that runs."""
     if json or not render.is_conversation():
-        view: View = JsonView() if json else PlainView(notes=sys.stderr.isatty())
+        view: View = JsonView() if json else PlainView(box, notes=sys.stderr.isatty())
         return await _answer(Turn(box, session, view), question, tell_failure=not json)
     from bxctl.chat.prompt import Prompt
 

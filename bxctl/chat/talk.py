@@ -35,7 +35,9 @@ def talk(box: Box, session: str | None = None, *, json: bool = False) -> int:
 async def talking(box: Box, session: str | None = None, json: bool = False) -> int:
     """As `talk`, in an event loop that runs."""
     if json or not render.is_conversation():
-        return await _piped(box, session, JsonView() if json else PlainView(notes=sys.stderr.isatty()), tell=not json)
+        return await _piped(
+            box, session, JsonView() if json else PlainView(box, notes=sys.stderr.isatty()), tell=not json
+        )
     return await Conversation(box, session).hold()
 
 

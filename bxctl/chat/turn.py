@@ -112,9 +112,8 @@ class Turn:
             return fault
         if self.session is None:
             return Unreachable(self._box, _ROW)
-        return Fault(
-            fault.code, f"loopd hung up; it ends the turn when it is back: bxctl chat --session {self.session}"
-        )
+        goes_on = self._box.command("chat", "--session", self.session)
+        return Fault(fault.code, f"loopd hung up; it ends the turn when it is back: {goes_on}")
 
 
 class _Ahead:

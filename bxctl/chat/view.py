@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from bxctl.chat.words import Words
+from bxctl.places import Box
 from bxctl.render import flat
 from proto.escape import escape_lines
 from proto.labels import Label
@@ -71,7 +72,8 @@ class JsonView:
 class PlainView:
     """The answer alone on standard output; what happens meanwhile on standard error, if a person may be there."""
 
-    def __init__(self, *, notes: bool) -> None:
+    def __init__(self, box: Box, *, notes: bool) -> None:
+        self._box = box
         self._notes = notes
 
     def show(self, event: Event) -> None:
@@ -90,7 +92,8 @@ class PlainView:
 
     async def approve(self, wanted: loop.ChatApproval) -> bool | None:
         """Nobody: say which command answers."""
-        print(f"{approval_text(wanted)}\nallow it with: bxctl approve {wanted.approval}", file=sys.stderr, flush=True)
+        command = self._box.command("approve", wanted.approval)
+        print(f"{approval_text(wanted)}\nallow it with: {command}", file=sys.stderr, flush=True)
         return None
 
     def withdraw(self) -> None:

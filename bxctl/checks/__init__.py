@@ -1,5 +1,7 @@
 """What `bxctl doctor` looks at: `files` (no daemon need be up) and `daemons` (asked over their owner sockets)."""
 
+import shlex
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 
@@ -19,3 +21,8 @@ class Looked(NamedTuple):
     at: str
     saw: str
     findings: tuple[Finding, ...] = ()
+
+
+def editor(path: Path) -> str:
+    """The command that opens a file or a folder for its owner."""
+    return f"$EDITOR {shlex.quote(str(path))}"

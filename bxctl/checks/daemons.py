@@ -1,9 +1,10 @@
 """What the daemons of a box say about themselves: whether they answer, and what is wrong with what each owns."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from bxctl.checks import Finding, Looked
+from bxctl.checks import Finding, Looked, editor
 from bxctl.places import OWNER_ROWS, Box
 from bxctl.render import flat
 from proto.faults import Fault
@@ -22,13 +23,13 @@ def answering(box: Box) -> tuple[Looked, frozenset[str]]:
     rows = frozenset(row for row in OWNER_ROWS if box.answers(row))
     names = [socket(row).server for row in OWNER_ROWS if row in rows]
     if not rows:
-        finding = Finding("daemons", "no daemon answers: the box is not up", "bxctl up", "daemon-unreachable")
+        finding = Finding("daemons", "no daemon answers: the box is not up", box.command("up"), "daemon-unreachable")
         return Looked("daemons", "none", (finding,)), rows
     findings = tuple(
         Finding(
             socket(row).server,
             f"does not answer at {box.socket(row)}",
-            f"tail {box.own / 'up.log'}",
+            _tail(box),
             "daemon-unreachable",
         )
         for row in OWNER_ROWS
@@ -41,7 +42,7 @@ def memory(box: Box) -> Looked:
     """The identity files, what is left out of the block, the notes that recall leaves out, the index."""
     reply: MemoryShowReply = box.ask("owner-memory", MemoryShow(), MemoryShowReply)
     findings = [
-        Finding(one.file, one.problem, f"$EDITOR {box.home / 'memory' / one.file}", "memory-unavailable")
+        Finding(one.file, one.problem, editor(box.home / "memory" / one.file), "memory-unavailable")
         for one in reply.files
         if one.problem
     ]
@@ -49,7 +50,7 @@ def memory(box: Box) -> Looked:
         Finding(
             one.file,
             f"entry {one.number} is left out of every prompt by rule {one.rule}, {one.reason}: {flat(one.entry, 60)}",
-            f"$EDITOR {box.home / 'memory' / one.file}",
+            editor(box.home / "memory" / one.file),
             "memory-unavailable",
         )
         for one in reply.left_out
@@ -58,13 +59,13 @@ def memory(box: Box) -> Looked:
         Finding(
             "notes.md",
             f"note {one.number} is not shown by recall, {one.reason}: {flat(one.text, 60)}",
-            f"$EDITOR {box.home / 'memory' / 'notes.md'}",
+            editor(box.home / "memory" / "notes.md"),
             "memory-unavailable",
         )
         for one in reply.unread_notes
     ]
     findings += [
-        Finding("index", f"the log {name} could not be read to its end", "bxctl reindex", "memory-index-damaged")
+        Finding("index", f"the log {name} could not be read to its end", box.command("reindex"), "memory-index-damaged")
         for name in reply.index.damaged_logs
     ]
     sizes = ", ".join(f"{one.file} {one.chars:,}/{one.limit:,}" for one in reply.files)
@@ -74,7 +75,7 @@ def memory(box: Box) -> Looked:
 def grants(box: Box) -> Looked:
     """The tool grants."""
     reply: GrantsReply = box.ask("owner-broker", Grants(), GrantsReply)
-    mend = f"$EDITOR {box.home / 'grants'}"
+    mend = editor(box.home / "grants")
     findings = tuple(Finding("grants", problem, mend, "grants-invalid") for problem in reply.problems)
     return Looked("grants", f"{len(reply.grants)} in force", findings)
 
@@ -82,7 +83,7 @@ def grants(box: Box) -> Looked:
 def policy(box: Box) -> Looked:
     """The policy."""
     reply: PolicyShowReply = box.ask("owner-broker", PolicyShow(), PolicyShowReply)
-    mend = f"$EDITOR {box.home / 'policy'}"
+    mend = editor(box.home / "policy")
     findings = [Finding("policy", reply.problem, mend, "policy-invalid")] if reply.problem else []
     findings += [
         Finding(one.name, f"is left out of the policy: {one.problem}", mend, "policy-invalid", "note")
@@ -96,7 +97,7 @@ def approvals(box: Box) -> Looked:
     """Calls that wait for the owner; no problem, but something to know."""
     reply: ApprovalsReply = box.ask("owner-broker", Approvals(), ApprovalsReply)
     findings = tuple(
-        Finding(one.approval, flat(one.text, 80), f"bxctl approve {one.approval}", None, "note")
+        Finding(one.approval, flat(one.text, 80), box.command("approve", one.approval), None, "note")
         for one in reply.approvals
     )
     return Looked("approvals", f"{len(reply.approvals)} waiting", findings)
@@ -109,14 +110,14 @@ def destinations(box: Box, wanted: str | None) -> Looked:
         Finding(
             one.destination,
             f"new sessions use it, but {one.credential} is not set",
-            f"echo '{one.credential}=…' >> {box.home / 'credentials.env'}",
+            f"echo '{one.credential}=…' >> {shlex.quote(str(box.home / 'credentials.env'))}",
             "credential-missing",
         )
         for one in reply.destinations
         if one.destination == wanted and not one.ready
     ]
     if reply.problem:
-        findings.append(Finding("grants.toml", reply.problem, f"$EDITOR {box.home / 'grants.toml'}", "rules-invalid"))
+        findings.append(Finding("grants.toml", reply.problem, editor(box.home / "grants.toml"), "rules-invalid"))
     ready = sum(one.ready for one in reply.destinations)
     return Looked("destinations", f"{len(reply.destinations)}, {ready} with what they need", tuple(findings))
 
@@ -124,14 +125,15 @@ def destinations(box: Box, wanted: str | None) -> Looked:
 def sessions(box: Box) -> Looked:
     """Sessions that cannot go on."""
     reply: SessionsReply = box.ask("owner-loop", Sessions(last=1000), SessionsReply)
-    mends = {
-        "damaged": ("its log is damaged", "bxctl chat", "session-damaged"),
-        "lost": ("its label is lost", "bxctl reopen {}", "session-state-lost"),
+    mends: dict[str, tuple[str, tuple[str, ...], str]] = {
+        "damaged": ("its log is damaged", ("chat",), "session-damaged"),
+        "lost": ("its label is lost", ("reopen", "{}"), "session-state-lost"),
     }
     findings = tuple(
-        Finding(one.session, mends[one.state][0], mends[one.state][1].format(one.session), mends[one.state][2])
+        Finding(one.session, what, box.command(*(word.format(one.session) for word in words)), runbook)
         for one in reply.sessions
         if one.state in mends
+        for what, words, runbook in [mends[one.state]]
     )
     return Looked("sessions", f"{reply.total:,}", findings)
 
@@ -140,12 +142,16 @@ def journals(box: Box, row: str) -> Looked:
     """The chains of a daemon's journals."""
     reply: VerifyReply = box.ask(row, Verify(), VerifyReply, timeout_s=_VERIFY_SECONDS)
     findings = tuple(
-        Finding(one.path, f"the chain is broken at line {one.first_bad}", "bxctl verify", "journal-damaged")
+        Finding(one.path, f"the chain is broken at line {one.first_bad}", box.command("verify"), "journal-damaged")
         for one in reply.journals
         if one.first_bad is not None
     )
     lines = sum(one.lines for one in reply.journals)
     return Looked(f"journals of {socket(row).server}", f"{lines:,} lines in {len(reply.journals)} files", findings)
+
+
+def _tail(box: Box) -> str:
+    return f"tail {shlex.quote(str(box.own / 'up.log'))}"
 
 
 def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked]:
@@ -165,5 +171,5 @@ def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked
             try:
                 yield look()
             except Fault as fault:
-                finding = Finding(name, fault.message, f"tail {box.own / 'up.log'}", fault.runbook)
+                finding = Finding(name, fault.message, _tail(box), fault.runbook)
                 yield Looked(name, "cannot be asked", (finding,))

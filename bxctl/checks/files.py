@@ -4,21 +4,21 @@ import os
 import platform
 import shlex
 import stat
+import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from bxctl import providers
-from bxctl.checks import Finding, Looked
-from bxctl.places import Box
+from bxctl.checks import Finding, Looked, editor
+from bxctl.checks.configs import daemons_say
+from bxctl.places import Box, too_long_bytes
 from proto.faults import Fault
 from proto.home import PATHS
 from proto.rules import FILE, Rules, load_rules
-from proto.sockets import SOCKETS
 
 _OLDEST_KERNEL: Final = (3, 15)
-_LONGEST_SOCKET_BYTES: Final = 107
 _MOST_LOOKED_AT: Final = 20_000
 
 
@@ -37,27 +37,40 @@ def home(box: Box) -> Looked:
     """The home: there, ours, for us alone, and not too deep for a socket."""
     if not box.made:
         what = f"there is no box at {box.home}"
-        return Looked("home", "missing", (Finding("home", what, "bxctl init", "home-missing"),))
+        return Looked("home", "missing", (Finding("home", what, box.command("init"), "home-missing"),))
     findings = [*_longest_socket(box.home), *_modes(box.home), *_owners(box.home)]
     return Looked("home", str(box.home), tuple(findings))
 
 
 def settings(box: Box) -> Looked:
     """The TOML files of config/ and grants/, and grants.toml."""
-    findings = []
-    paths = sorted([*(box.home / "config").glob("*.toml"), *(box.home / "grants").glob("*.toml")])
-    for path in paths:
-        name = str(path.relative_to(box.home))
-        runbook = "grants-invalid" if path.parent.name == "grants" else "config-invalid"
-        try:
-            providers.read_toml(path.read_text(encoding="utf-8"), name)
-        except (Fault, OSError, UnicodeDecodeError) as error:
-            findings.append(Finding(name, str(error), f"$EDITOR {path}", runbook))
+    configs, grants = (sorted((box.home / folder).glob("*.toml")) for folder in ("config", "grants"))
+    found = {path: said for path in [*configs, *grants] if (said := _no_toml(path))}
+    found |= daemons_say([path for path in configs if path not in found])
+    findings = [
+        Finding(
+            str(path.relative_to(box.home)),
+            said.removeprefix(f"{path}: ").removeprefix(f"{path}, "),
+            editor(path),
+            "grants-invalid" if path in grants else "config-invalid",
+        )
+        for path, said in found.items()
+    ]
     try:
         load_rules(box.home)
     except Fault as fault:
-        findings.append(Finding(FILE, fault.message, f"$EDITOR {box.home / FILE}", "rules-invalid"))
-    return Looked("settings", f"{len(paths) + 1} files", tuple(findings))
+        findings.append(Finding(FILE, fault.message, editor(box.home / FILE), "rules-invalid"))
+    return Looked("settings", f"{len(configs) + len(grants) + 1} files", tuple(findings))
+
+
+def _no_toml(path: Path) -> str | None:
+    try:
+        tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        return f"not TOML: {error}"
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        return f"cannot be read: {error}"
+    return None
 
 
 def model(box: Box, environ: Mapping[str, str]) -> tuple[Looked, str | None]:
@@ -76,15 +89,15 @@ def model(box: Box, environ: Mapping[str, str]) -> tuple[Looked, str | None]:
 def _destination(box: Box, choice: providers.Choice, rules: Rules) -> Iterator[Finding]:
     if choice.destination not in rules.destinations:
         what = f"new sessions want the destination {choice.destination}, which grants.toml has not"
-        yield Finding("model", what, f"$EDITOR {box.home / FILE}", "destination-unknown")
+        yield Finding("model", what, editor(box.home / FILE), "destination-unknown")
 
 
 def _longest_socket(place: Path) -> Iterator[Finding]:
-    longest = max((row.at(place) for row in SOCKETS), key=lambda path: len(os.fsencode(path)))
-    over = len(os.fsencode(longest)) - _LONGEST_SOCKET_BYTES
-    if over > 0:
+    if over := too_long_bytes(place):
         what = f"the path is {over} bytes too long for the address of a socket"
-        yield Finding("home", what, f"mv {place} ~/box && export BOXMAKER_HOME=~/box", "socket-path-too-long")
+        yield Finding(
+            "home", what, f"mv {shlex.quote(str(place))} ~/box && export BOXMAKER_HOME=~/box", "socket-path-too-long"
+        )
 
 
 def _modes(place: Path) -> Iterator[Finding]:
@@ -96,7 +109,12 @@ def _modes(place: Path) -> Iterator[Finding]:
             continue
         name = "." if path == place else str(path.relative_to(place))
         if state.st_mode & 0o077 and _is_guarded(path, place, state.st_mode):
-            yield Finding(name, f"mode {stat.S_IMODE(state.st_mode):o}: others can reach it", f"chmod go= {path}", None)
+            yield Finding(
+                name,
+                f"mode {stat.S_IMODE(state.st_mode):o}: others can reach it",
+                f"chmod go= {shlex.quote(str(path))}",
+                None,
+            )
 
 
 def _owners(place: Path) -> Iterator[Finding]:

@@ -1,12 +1,15 @@
 """`bxctl chat`: talk with the box that is up."""
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
+from bxctl import render
 from bxctl.options import Home, session_id
 from bxctl.places import Box, find
+from bxctl.providers import VARIABLE
 from proto.messages.loop import Sessions, SessionsReply
 
 
@@ -30,6 +33,11 @@ def chat(
 
     box = find(home)
     box.need()
+    if os.environ.get(VARIABLE) and box.answers("owner-loop"):
+        from bxctl.supervise.model import not_heeded
+
+        if said := not_heeded(box, os.environ):
+            render.problem(said)
     if last and session is None:
         session = _last(box)
     if text:

@@ -9,12 +9,16 @@ import typer
 
 from bxctl import exits, render
 from bxctl.options import Home, Json
-from bxctl.places import Box, find
+from bxctl.places import Box, find, too_long_bytes
 from bxctl.starter import starters
+from proto.escape import clip
 from proto.faults import Fault
+from proto.home import PATHS
 from proto.ids import DomainId
 from proto.role import durable
 
+_OF_A_BOX = frozenset({path.path.split("/")[0] for path in PATHS} | {"run", "lost+found"})
+"""What may lie in a home before it has the owner's files."""
 FOLDERS = ("config", "grants", "policy", "state/bxctl")
 
 
@@ -43,7 +47,8 @@ def init(
         render.as_json({"home": str(box.home), "made": [path for path, _ in done.made], "kept": done.kept})
         return exits.OK
     tell(box, done)
-    print("\nstart it with: bxctl run")
+    print()
+    render.line(f"start it with: {box.command('run')}")
     return exits.OK
 
 
@@ -58,6 +63,7 @@ def make(box: Box, owner: str, domain: str) -> Made:
         msgspec.convert(domain, DomainId)
     except msgspec.ValidationError:
         raise Fault("config-invalid", f"{domain}: a domain is dom- and lower-case letters, digits, hyphens") from None
+    _fits(box)
     result = Made([], [])
     try:
         durable.make_folder(box.home)
@@ -72,6 +78,22 @@ def make(box: Box, owner: str, domain: str) -> Made:
     except OSError as error:
         raise Fault("start-failed", f"{error.filename or box.home}: {error.strerror or error}") from None
     return result
+
+
+def _fits(box: Box) -> None:
+    """Refuse a folder that is somebody's and no box, and a path in which no socket can have an address."""
+    if over := too_long_bytes(box.home):
+        raise Fault("socket-path-too-long", f"{box.home}: {over} bytes too long for the address of a socket in it")
+    if (box.home / "config").exists() or os.path.lexists(box.home / "grants.toml"):
+        return
+    try:
+        others = sorted({*os.listdir(box.home)} - _OF_A_BOX)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Fault("start-failed", f"{box.home}: {error.strerror or error}") from None
+    if others:
+        raise Fault("start-failed", f"{box.home} is no box, and not empty: it has {clip(others[0], 80)}; name another")
 
 
 def tell(box: Box, done: Made) -> None:

@@ -15,8 +15,8 @@ _BRIEF_SECONDS: Final = 2.0
 
 
 @contextmanager
-def only_one(home: Path, folder: Path) -> Iterator[None]:
-    """Hold the lock of a home.
+def only_one(home: Path, folder: Path, model: str = "") -> Iterator[None]:
+    """Hold the lock of a home; `model` is what answers in it, for who asks `holder`.
 
     Raises:
         Fault: `box-is-up`: another process holds it; the sentence names it.
@@ -26,10 +26,10 @@ def only_one(home: Path, folder: Path) -> Iterator[None]:
     handle = os.open(folder / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _taken(handle):
-            pid = os.read(handle, 20).decode(errors="replace")
+            pid, _ = _said(handle)
             raise Fault("box-is-up", f"a box is up already on {home}; to stop it: kill {pid}")
         os.truncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        os.pwrite(handle, f"{os.getpid()}\n{model}".encode(), 0)
         yield
     finally:
         os.close(handle)
@@ -47,6 +47,22 @@ def _taken(handle: int) -> bool:
             time.sleep(0.05)
         else:
             return True
+
+
+def holder(folder: Path) -> tuple[str, str] | None:
+    """The process that holds the lock of a home, and the model that answers in it; None when nobody holds it."""
+    if not is_held(folder):
+        return None
+    handle = os.open(folder / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _said(handle)
+    finally:
+        os.close(handle)
+
+
+def _said(handle: int) -> tuple[str, str]:
+    pid, _, model = os.pread(handle, 400, 0).decode(errors="replace").partition("\n")
+    return pid, model
 
 
 def is_held(folder: Path) -> bool:

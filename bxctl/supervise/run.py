@@ -12,12 +12,14 @@ from bxctl.chat import once, talk
 from bxctl.commands.init import login_name, make, tell
 from bxctl.places import Box
 from bxctl.supervise.lock import is_held
+from bxctl.supervise.model import SMALL, not_heeded
 from bxctl.supervise.plan import MODEL, Plan, environment, module
 from bxctl.supervise.up import started
 from proto.faults import Fault
 
 _ROW = "owner-loop"
 _OTHER_START_SECONDS = 60.0
+_ANOTHER_RUN_SECONDS = 20.0
 
 
 def run(box: Box, question: str | None) -> int:
@@ -26,9 +28,17 @@ def run(box: Box, question: str | None) -> int:
         done = make(box, login_name(), "dom-me")
         if _is_watched(question):
             tell(box, done)
-    if _up_already(box):
-        return once.ask(box, question) if question is not None else talk.talk(box)
-    return eventloop.run(_run, box, question)
+    deadline = time.monotonic() + _ANOTHER_RUN_SECONDS
+    while not _up_already(box):
+        try:
+            return eventloop.run(_run, box, question)
+        except Fault as fault:
+            # Another one began in the same moment: its box is used, or this one's turn comes.
+            if fault.code != "box-is-up" or not is_held(box.own) or time.monotonic() > deadline:
+                raise
+    if said := not_heeded(box, os.environ):
+        render.problem(said)
+    return once.ask(box, question) if question is not None else talk.talk(box)
 
 
 async def _run(box: Box, question: str | None) -> int:
@@ -37,6 +47,8 @@ async def _run(box: Box, question: str | None) -> int:
             print("starting the box …", flush=True)
         async with started(box, to_terminal=False) as (_, made):
             if question is not None:
+                if _is_small(made):
+                    render.problem(SMALL)
                 return await once.asked(box, question)
             if _is_watched(question):
                 introduce(box, made)
@@ -54,12 +66,16 @@ def _is_watched(question: str | None) -> bool:
 
 def introduce(box: Box, made: Plan) -> None:
     """Say what answers, and how to have another model."""
-    if any(program.name == MODEL for program in made.programs):
+    if _is_small(made):
         render.lines(textwrap.fill(_described(), min(100, shutil.get_terminal_size().columns)))
         print(f"\n{providers.HOW_TO_NAME}\n")
     else:
         render.line(f"model: {made.model}")
     render.line(f"log: {box.own / 'up.log'}")
+
+
+def _is_small(made: Plan) -> bool:
+    return any(program.name == MODEL for program in made.programs)
 
 
 def _described() -> str:

@@ -30,7 +30,7 @@ async def _up(box: Box, quiet: bool) -> int:
     ):
         if not quiet:
             render.line(f"the box is up: {', '.join(processes.pids)}; model {made.model}")
-            render.line(f"home {box.home}; talk with it: bxctl chat; ^C stops it")
+            render.line(f"home {box.home}; talk with it: {box.command('chat')}; ^C stops it")
             sys.stdout.flush()
         ready.notify("READY=1")
         await anyio.sleep_forever()
@@ -47,12 +47,12 @@ async def started(box: Box, *, to_terminal: bool) -> AsyncIterator[tuple[Process
 
     """
     if not box.made:
-        raise Fault("home-missing", f"there is no box at {box.home}; make one with: bxctl init")
-    with only_one(box.home, box.own):
+        raise Fault("home-missing", f"there is no box at {box.home}; make one with: {box.command('init')}")
+    made = plan(box.home, os.environ)
+    with only_one(box.home, box.own, str(made.model)):
         for row in OWNER_ROWS:
             if box.answers(row):
                 raise Fault("box-is-up", f"a daemon answers already at {box.socket(row)}; stop it first")
-        made = plan(box.home, os.environ)
         log = Log(box.own / "up.log", sys.stderr if to_terminal else None, colours=render.coloured(sys.stderr))
         try:
             log.own(f"starting {', '.join(program.name for program in made.programs)} in {box.home}")

@@ -169,6 +169,32 @@ def test_files_that_are_no_toml(bxctl: Bxctl, well: Fakes, home: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("daemon", ["memoryd", "brokerd", "egressd", "loopd"])
+def test_a_setting_that_its_daemon_does_not_know(bxctl: Bxctl, well: Fakes, home: Path, daemon: str) -> None:
+    (home / "config" / f"{daemon}.toml").write_text("# mine\n[paths]\nhme = 3\n")
+    assert _problems(bxctl, well) == [
+        (
+            f"config/{daemon}.toml: line 3: paths.hme: unknown key",
+            f"$EDITOR {home}/config/{daemon}.toml",
+            "config-invalid",
+        )
+    ]
+
+
+def test_a_problem_is_said_once_and_its_command_can_be_typed(
+    bxctl: Bxctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BOXMAKER_HOME")
+    mine = home / "my box"
+    bxctl("--home", str(mine), "init")
+    (mine / "config/loopd.toml").write_text("[model\n")
+    out = bxctl("--home", str(mine), "doctor").out
+    assert f"      → bxctl --home '{mine}' up\n" in out
+    assert f"      → $EDITOR '{mine}/config/loopd.toml'\n" in out
+    (line,) = [line for line in out.splitlines() if "not TOML" in line]
+    assert (line.count("config/loopd.toml"), line.count("runbook")) == (1, 1)
+
+
 def test_a_variable_that_names_no_model(bxctl: Bxctl, well: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOXMAKER_MODEL", "gpt-5")
     ((what, mend, runbook),) = _problems(bxctl, well)
@@ -248,6 +274,11 @@ def test_a_look_that_fails_is_a_problem_and_the_others_go_on(bxctl: Bxctl, well:
 def test_a_home_too_deep_for_its_sockets(bxctl: Bxctl, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = home / ("d" * 90)
     monkeypatch.setenv("BOXMAKER_HOME", str(deep))
-    bxctl("init")
+    refused = bxctl("init")
+    assert refused.code == 1
+    assert "bytes too long for the address of a socket in it (runbook: socket-path-too-long)" in refused.err
+    assert not deep.exists()
+    (deep / "config").mkdir(parents=True)
+    (deep / "grants.toml").touch()
     result = bxctl("doctor")
     assert "too long for the address of a socket (runbook: socket-path-too-long)" in result.out

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bxctl import starter
-from bxctl.providers import PROVIDERS
+from bxctl.providers import HOW_TO_NAME, PROVIDERS
 from proto.labels import DataClass
 from proto.role import config
 from proto.rules import Rules, load_rules
@@ -66,6 +66,22 @@ def test_nothing_is_written_over(bxctl: Bxctl, home: Path) -> None:
     first = _files(home)
     assert bxctl("init", "--json").json == {"home": str(home), "made": [], "kept": [*_kept_order()]}
     assert _files(home) == first
+
+
+@pytest.mark.parametrize("verb", ["init", "run"])
+def test_a_folder_that_is_no_box_is_left_as_it_is(bxctl: Bxctl, home: Path, verb: str) -> None:
+    (home / "notes.txt").write_text("mine")
+    home.chmod(0o755)
+    result = bxctl(verb)
+    assert (result.code, result.out) == (1, "")
+    assert f"{home} is no box, and not empty: it has notes.txt" in result.err
+    assert _files(home) == {"notes.txt": "mine"}
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755
+
+
+def test_a_home_that_a_daemon_has_made_is_taken(bxctl: Bxctl, home: Path) -> None:
+    (home / "memory").mkdir()
+    assert bxctl("init").code == 0
 
 
 def _kept_order() -> list[str]:
@@ -126,3 +142,10 @@ def test_a_starter_file_has_every_setting_of_its_daemon(daemon: str) -> None:
 
 def test_the_domain_has_a_line_to_be_written_on() -> None:
     assert (starters.FOLDER / "loopd.toml").read_text(encoding="utf-8").count(starter.DOMAIN_SETTING) == 1
+
+
+def test_the_printed_settings_of_a_provider_go_under_the_model_that_is_there() -> None:
+    shown = HOW_TO_NAME[HOW_TO_NAME.index("credentials.env") :].split("\n\n")[1]
+    kept = (starters.FOLDER / "loopd.toml").read_text(encoding="utf-8")
+    settings = tomllib.loads(kept.replace("[model]\n", f"[model]\n{shown}\n"))
+    assert (settings["model"]["destination"], settings["model"]["auth"]) == ("openai", "key")

@@ -15,6 +15,7 @@ import pytest
 
 from bxctl.places import OWNER_ROWS, Box
 from bxctl.supervise import run
+from bxctl.supervise.model import SMALL
 from tests.bxctl import terminal
 
 pytestmark = pytest.mark.e2e
@@ -90,7 +91,7 @@ def _answers(home: Path) -> bool:
 @pytest.mark.model
 def test_what_was_told_in_one_run_is_known_in_the_next(home: Path) -> None:
     told = _bxctl(home, "run", "--", "remember that the launch moved to Thursday")
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (told.returncode, told.stderr) == (0, f"bxctl: {SMALL}\n")
     assert _processes(home) == {}
     asked = _bxctl(home, "run", ASK="what did I say about the launch?")
     assert asked.returncode == 0
@@ -196,11 +197,26 @@ def test_run_uses_a_box_that_is_up(home: Path) -> None:
     _without_model(home)
     with _up(home, "--quiet"):
         before = _processes(home)
-        answer = _bxctl(home, "run", "hello")
+        answer = _bxctl(home, "run", "hello", BOXMAKER_MODEL="local/another")
+        assert "BOXMAKER_MODEL=local/another is not heeded" in answer.stderr
+        assert "local/smollm2-135m-instruct answers new sessions" in answer.stderr
         # Nobody answers at the model's address, and the box stays up.
         assert answer.returncode == 1
         assert "upstream-unreachable" in answer.stderr or "model-unavailable" in answer.stderr
         assert _processes(home).keys() == before.keys()
+
+
+def test_two_runs_at_once_both_answer(home: Path) -> None:
+    _without_model(home)
+    command, environ = (*BXCTL, "run", "hello"), _environ(home)
+    both = [
+        subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for one in both:
+        _, said = one.communicate(timeout=50)
+        assert "a box is up" not in said
+    assert _processes(home) == {}
 
 
 def test_a_run_on_a_terminal_begins_and_ends_the_box(home: Path) -> None:
