@@ -1,16 +1,18 @@
-"""The text of a fetched HTML page. Pure, and linear in the page.
+"""The text of a fetched HTML page. Pure.
 
 Kept: the title, headings, lists, tables as lines, and where links lead. Left out: scripts, styles, and what the page
-itself hides. Nothing is believed of it: it is data, and its label says so.
+itself hides. Nothing is believed of it: it is data, and its label says so. Lexbor makes the tree, as a browser would
+(WHATWG HTML); a page can be made on which that takes long, so only the confined `reader` calls this.
 """
 
 import functools
 import re
-from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urljoin
 
-from egressd.markup import End, Start, tokens
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
 from egressd.text import Text, bounded, decode
 
 _LEFT_OUT: Final = frozenset({
@@ -37,81 +39,83 @@ def html(body: bytes, charset: str | None, url: str, limit_bytes: int) -> Text:
     """The text of an HTML page that was fetched from a URL."""
     found = _META_CHARSET.search(body[:_LOOKED_AT_BYTES])
     named = charset or (found and found[1].decode("ascii")) or None
-    page = _Page(url)
-    for token in tokens(decode(body, named)):
-        match token:
-            case Start():
-                page.start(token)
-            case End(name=name):
-                page.end(name)
-            case str():
-                page.text(token)
-        if page.chars > limit_bytes:
-            break
+    page = _Page(url, limit_bytes)
+    page.read(LexborHTMLParser(decode(body, named)).root)
     title = _SPACE.sub(" ", page.title or "").strip()
     return bounded(f"{title}\n\n{_folded(page.whole())}".strip(), limit_bytes)
 
 
 class _Page:
-    """What has been read so far. An end ends every element inside the one that it names; if there is none, nothing."""
+    """What has been read so far. The walk keeps its own stack: a page may nest deeper than Python recurses."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, limit_bytes: int) -> None:
         self.title: str | None = None
-        self.chars = 0
-        """How many characters that are no space there are: these stay."""
         self._url = url
+        self._limit_bytes = limit_bytes
+        self._chars = 0
+        # Characters that are no space, which stay: with more of them than the limit, no more is read.
         self._out: list[str] = []
-        self._open: list[tuple[str, str, bool]] = []
-        # Name, the text that stands where it ends, whether it is left out.
-        self._names: defaultdict[str, int] = defaultdict(int)
-        self._left_out = 0
+        self._open: list[tuple[LexborNode, str]] = []
+        # The elements around, and the text that stands where each ends.
+        self._pre = 0
 
-    def start(self, tag: Start) -> None:
-        name = tag.name
-        left_out = name in _LEFT_OUT or (bool(tag.attributes) and _is_hidden(tag))
-        if not left_out and not self._left_out:
-            self._out.append(_BEFORE.get(name, "\n" if name in _BLOCKS else ""))
-        after = _after(tag, self._url)
-        if tag.empty:
-            self._end(after, left_out=left_out)
-            return
-        self._open.append((name, after, left_out))
-        self._names[name] += 1
-        self._left_out += left_out
-
-    def end(self, name: str) -> None:
-        while self._names[name]:
-            ended, after, left_out = self._open.pop()
-            self._names[ended] -= 1
-            self._left_out -= left_out
-            self._end(after, left_out=left_out)
-            if ended == name:
-                return
-
-    def text(self, text: str) -> None:
-        if self.title is None and self._left_out == 1 and self._open[-1][0] == "title":
-            self.title = text
-        elif not self._left_out:
-            self.chars += len(text.strip())
-            self._out.append(text if self._names["pre"] else _SPACE.sub(" ", text))
+    def read(self, node: LexborNode | None) -> None:
+        """Read a tree, until the text is long enough."""
+        while node is not None and self._chars <= self._limit_bytes:
+            inside = self._start(node)
+            following = inside or node.next
+            while following is None and self._open:
+                following = self._end().next
+            node = following
 
     def whole(self) -> str:
         while self._open:
-            self.end(self._open[-1][0])
+            self._end()
         return "".join(self._out)
 
-    def _end(self, after: str, *, left_out: bool) -> None:
-        if not left_out and not self._left_out:
-            self.chars += len(after.strip())
-            self._out.append(after)
+    def _start(self, node: LexborNode) -> LexborNode | None:
+        """Read what a node begins with; its first child, if it has one that is read."""
+        if node.is_text_node:
+            self._text(node.text_content or "")
+            return None
+        name = node.tag or ""
+        if name == "title" and self.title is None:
+            self.title = node.text()
+        if not node.is_element_node or name in _LEFT_OUT:
+            return None
+        attributes = node.attributes
+        if attributes and _is_hidden(attributes):
+            return None
+        self._out.append(_BEFORE.get(name, "\n" if name in _BLOCKS else ""))
+        after = _after(name, attributes, self._url)
+        child = node.first_child
+        if child is None:
+            self._add(after)
+        else:
+            self._open.append((node, after))
+            self._pre += name == "pre"
+        return child
+
+    def _end(self) -> LexborNode:
+        node, after = self._open.pop()
+        self._pre -= node.tag == "pre"
+        self._add(after)
+        return node
+
+    def _text(self, text: str) -> None:
+        self._add(text if self._pre else _SPACE.sub(" ", text))
+
+    def _add(self, text: str) -> None:
+        self._chars += len(text.strip())
+        self._out.append(text)
 
 
-def _after(tag: Start, url: str) -> str:
-    if tag.name == "a" and (link := tag.attributes.get("href")) is not None:
-        return _link(link, url)
-    if tag.name == "img" and (words := tag.attributes.get("alt", "").strip()):
+def _after(name: str, attributes: Mapping[str, str | None], url: str) -> str:
+    if name == "a" and "href" in attributes:
+        return _link(attributes["href"] or "", url)
+    if name == "img" and (words := (attributes.get("alt") or "").strip()):
         return f"[{_SPACE.sub(' ', words)}]"
-    return "\n" if tag.name in _BLOCKS or tag.name in _LINES else ""
+    return "\n" if name in _BLOCKS or name in _LINES else ""
 
 
 @functools.lru_cache(maxsize=256)
@@ -124,11 +128,10 @@ def _link(href: str, url: str) -> str:
     return "" if here or not to.startswith(("http://", "https://")) else f" ({to})"
 
 
-def _is_hidden(tag: Start) -> bool:
-    attributes = tag.attributes
+def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
     if "hidden" in attributes or attributes.get("aria-hidden") == "true":
         return True
-    return _HIDDEN.search(attributes.get("style", "")) is not None
+    return _HIDDEN.search(attributes.get("style") or "") is not None
 
 
 def _folded(text: str) -> str:
