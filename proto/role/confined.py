@@ -1,12 +1,11 @@
-"""Inside a worker: a small process that reads for a daemon what could make a reader run long or grow (`role.worker`).
+"""Inside a worker: a small process that does for a daemon what could run long, grow, or end it (`role.worker`).
 
 It ends with its daemon, after so much processor time, or when it would grow beyond so much memory; nobody of the same
-uid reads its memory, and it has none of the daemon's environment. Only the standard library: it starts for one task.
+uid reads its memory, and it has none of the daemon's environment. Only the standard library, since it starts often.
 """
 
 import contextlib
 import ctypes
-import gc
 import os
 import resource
 import signal
@@ -25,7 +24,7 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _FIRST_TO_GO: Final = "1000"
 
 
-def serve(answer: Callable[[bytes], bytes], *, cpu_s: int, memory_bytes: int) -> int:
+def serve(answer: Callable[[bytes], bytes], *, cpu_s: int | None, memory_bytes: int | None) -> int:
     """Answer the messages of a daemon until it closes; the exit code. `memory_bytes` is what it may grow by."""
     handle, daemon = int(sys.argv[1]), int(sys.argv[2])
     confine(daemon, cpu_s=cpu_s, memory_bytes=memory_bytes)
@@ -40,7 +39,7 @@ def serve(answer: Callable[[bytes], bytes], *, cpu_s: int, memory_bytes: int) ->
     return 0
 
 
-def confine(daemon: int, *, cpu_s: int, memory_bytes: int) -> None:
+def confine(daemon: int, *, cpu_s: int | None, memory_bytes: int | None) -> None:
     """Take from this process what it needs not; `daemon` is the process that started it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
@@ -52,13 +51,14 @@ def confine(daemon: int, *, cpu_s: int, memory_bytes: int) -> None:
     prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    gc.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    # What is mapped already counts too (proc_pid_statm(5)).
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + memory_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    if cpu_s is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    if memory_bytes is not None:
+        # What is mapped already counts too (proc_pid_statm(5)).
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def receive(connection: socket.socket) -> bytes | None:

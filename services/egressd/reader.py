@@ -1,5 +1,6 @@
 """The worker that reads one fetched page: `python -I -m egressd.reader` (see `proto.role.worker`)."""
 
+import gc
 import json
 import sys
 from typing import Final
@@ -41,4 +42,5 @@ def read(request: bytes) -> bytes:
 
 
 if __name__ == "__main__":
+    gc.disable()  # it reads one page and ends
     sys.exit(serve(read, cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES))

@@ -250,7 +250,10 @@ async def test_whatever_is_raised_in_loading_denies_and_the_next_change_is_tried
 
 async def test_a_worker_is_not_dumpable() -> None:
     """Its memory, in which the arguments of calls are, is no file of another process's."""
-    code = "import sys, ctypes; from brokerd.policy import worker; worker._confine(); sys.exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    code = (
+        "import os, sys, ctypes; from proto.role.confined import confine;"
+        " confine(os.getppid(), cpu_s=None, memory_bytes=None); sys.exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
     done = await anyio.run_process([sys.executable, "-I", "-c", code], check=False)
     assert done.returncode == 0
     code = "import sys, ctypes; sys.exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
@@ -265,7 +268,7 @@ async def test_a_worker_that_cannot_be_started_is_a_denial_and_is_tried_again(
 
     async with _policy(home) as policy:
         with monkeypatch.context() as patch:
-            patch.setattr("brokerd.policy.process.subprocess.Popen", refuse)
+            patch.setattr("proto.role.worker.subprocess.Popen", refuse)
             assert await _ask(policy) == ("deny", ("policy-invalid",))
             shown = await policy.show()
             assert shown.problem == "the policy cannot be loaded: no worker can be started: Too many open files"
