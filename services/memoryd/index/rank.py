@@ -105,14 +105,13 @@ def question(query: str, terms: Mapping[str, Meaning], frequencies: Frequencies)
 def evidence(asked: Question, document: Document) -> Evidence:
     """Weigh a text by itself."""
     length = _K1 * (1 - _B + _B * _length(document) / asked.mean_terms)
-    shared = {}
+    counts = {term: 1 for term in asked.weights if term in document.beyond} if document.beyond else {}
     # Looking for a few terms in a text costs less than taking it apart, and most texts around hold none.
-    for term, weight in asked.weights.items():
-        if count := document.terms.count(f" {term} ") or term in document.beyond:
-            if f" {term} {term} " in document.terms:
-                # Two that share a space were counted as one.
-                count = document.terms.split().count(term)
-            shared[term] = weight * count * (_K1 + 1) / (count + length)
+    for term in asked.weights:
+        if count := document.terms.count(f" {term} "):
+            # Two that share a space were counted as one.
+            counts[term] = document.terms.split().count(term) if f" {term} {term} " in document.terms else count
+    shared = {term: asked.weights[term] * count * (_K1 + 1) / (count + length) for term, count in counts.items()}
     return Evidence(terms=shared, asks=_ENDS_ASKING.search(document.text, max(0, len(document.text) - 8)) is not None)
 
 
