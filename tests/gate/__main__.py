@@ -4,6 +4,7 @@ A step that fails does not stop the others: one run names everything that is wro
 that does fails, and what it left is ended.
 """
 
+import signal
 import subprocess
 import sys
 import time
@@ -16,12 +17,13 @@ def run(step: Step) -> bool:
     """Run one step with its output passed on; True when it passed."""
     print(f"\n── {step.name}: {step.why}", flush=True)
     started_s = time.monotonic()
-    failed = [command for command in step.commands if subprocess.run(command, check=False).returncode]
+    codes = {command: subprocess.run(command, check=False).returncode for command in step.commands}
+    failed = {command: code for command, code in codes.items() if code}
     left = orphans.end_all()
     for name in left:
         print(f"left running, and ended: {name}")
-    for command in failed:
-        print(f"failed: {' '.join(command)}")
+    for command, code in failed.items():
+        print(f"failed with {code if code > 0 else signal.Signals(-code).name}: {' '.join(command)}")
     passed = not failed and not left
     print(
         f"── {step.name}: {'passed' if passed else 'FAILED'} in {time.monotonic() - started_s:.0f} s",
