@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, Literal
@@ -33,6 +34,7 @@ _RUNS: Final = 5
 _VOCABULARY: Final = 50_000
 _RECORDS_PER_LOG: Final = 100
 _TERMS_PER_RECORD: Final = (5, 45)
+_FIRST_SESSION: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 # How the two speakers of a conversation stand in a log: both by name, the name in the text, or as owner and assistant.
 Manner = Literal["by author", "name in text", "owner and assistant"]
@@ -161,8 +163,10 @@ def write_invented(sessions_dir: str, records: int, rng: random.Random) -> list[
 
     for number in range(records // _RECORDS_PER_LOG):
         log: list[dict[str, str | None]] = []
+        # One session begins before the one before it ends.
+        begun = _FIRST_SESSION + number * timedelta(minutes=_RECORDS_PER_LOG // 2)
         for at in range(_RECORDS_PER_LOG):
-            moment = f"2025-{1 + number % 12:02}-{1 + number % 28:02}T{at % 24:02}:{at % 60:02}:00Z"
+            moment = f"{begun + at * timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
             speaker = {"kind": "assistant", "content": said(*_TERMS_PER_RECORD)}
             if at % 2 == 0:
                 speaker = {"kind": "user", "text": said(*_TERMS_PER_RECORD)}

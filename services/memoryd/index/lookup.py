@@ -3,19 +3,25 @@
 bm25 reads every row that holds any term of a question, so a common word costs seconds at a million rows. Terms are
 therefore taken rarest first, as long as the rows that hold them stay within a budget; the others still count when the
 candidates are ranked. Places that are left are filled from the newest rows that hold the rarest of the others.
+
+Which rows these are is said by what they hold and when they were written, never by when they came into the index: of
+rows that match alike the newest are taken, and among these the order of sessions and records decides.
 """
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
-from itertools import accumulate
-from typing import Any, Final
+from collections.abc import Collection, Generator, Iterable
+from contextlib import closing
+from datetime import datetime
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any, Final, Literal
 
 import apsw
 
 from memoryd.index.fold import match_expression
 from memoryd.index.hits import Document, Frequencies, Row
-from memoryd.index.store import UNTRUSTED_FROM, connect, damage_is_a_fault
+from memoryd.index.store import MINUTE_IDS, UNTRUSTED_FROM, connect, damage_is_a_fault
 from proto.labels import DataClass, Label
 
 _BUDGET_ROWS: Final = 2_500
@@ -24,6 +30,11 @@ _NEWEST_ROWS: Final = 500
 _DEADLINE_S: Final = 0.25
 # Instructions of SQLite's machine between two looks at the clock.
 _STEPS: Final = 2_000
+_MATCHING: Final = "FROM hits WHERE hits MATCH ? AND rowid BETWEEN ? AND ?"
+_SEARCH: Final = {
+    "best": f"SELECT rank, rowid {_MATCHING} ORDER BY rank",
+    "newest": f"SELECT 0.0, rowid {_MATCHING} ORDER BY rowid DESC",
+}
 # Ranking looks at the beginning of a text and of its terms; what is beyond counts by FTS5 alone.
 _LOOK_CHARS: Final = 6_000
 _DOCUMENTS: Final = (
@@ -70,11 +81,18 @@ class Lookup:
         spent = list(accumulate(holding[term] for term in rarest))
         weighed = sum(rows <= _BUDGET_ROWS for rows in spent)
         with damage_is_a_fault():
-            found = self._search(rarest[:weighed], "rank", limit, untrusted=untrusted) if weighed else []
+            ranked = self._ranked(rarest[:weighed], limit, untrusted=untrusted) if weighed else []
+            found = self._first(ranked, limit)
             if len(found) < limit and weighed < len(rarest):
-                newest = self._newest(rarest[weighed : weighed + _COMMON_TERMS], untrusted=untrusted)
-                found += [rowid for rowid in newest if rowid not in found]
-        return found[:limit]
+                held = self._newest(rarest[weighed : weighed + _COMMON_TERMS], untrusted=untrusted)
+                others = sorted((-terms, rowid) for rowid, terms in held.items() if rowid not in found)
+                found += self._first(others, limit - len(found))
+        return found
+
+    def newest_first(self, rowids: Iterable[int]) -> list[int]:
+        """Rows in an order that their sources alone give."""
+        with damage_is_a_fault():
+            return sorted(rowids, key=self._place)
 
     def passages(self, rowids: Collection[int], reach: int, terms: Collection[str] = ()) -> list[list[Document]]:
         """These rows and those near them: stretches of sessions in their order, each of one trust; a note stands alone.
@@ -145,27 +163,58 @@ class Lookup:
             raise apsw.CorruptError("a row of hits has no source")
         return found
 
-    def _newest(self, terms: list[str], *, untrusted: bool) -> list[int]:
-        """Of the newest rows that hold these common terms, first those that hold most of them, then the newest."""
+    def _place(self, rowid: int) -> tuple[float, str, int, str, int]:
+        moment, *place = self._one("SELECT time, session, record, kind FROM sources WHERE rowid = ?", rowid)
+        session, record, kind = place
+        # Rows of one record are of one minute, and have their order in their ids.
+        return (-datetime.fromisoformat(moment).timestamp(), session, record, kind, rowid)
+
+    def _first(self, ranked: Iterable[tuple[float, int]], limit: int) -> list[int]:
+        """At most so many of the rows of a ranking, its best first; of equals those that are newest, in any order."""
+        found: list[int] = []
+        by_minute = sorted((points, -(rowid // MINUTE_IDS), rowid) for points, rowid in ranked)
+        for _, equals in groupby(by_minute, key=itemgetter(0, 1)):
+            if len(found) >= limit:
+                break
+            rowids = [rowid for *_, rowid in equals]
+            found += rowids if len(found) + len(rowids) <= limit else self.newest_first(rowids)[: limit - len(found)]
+        return found
+
+    def _ranked(self, terms: list[str], limit: int, *, untrusted: bool) -> list[tuple[float, int]]:
+        """bm25 (less is better) and row id of the best rows, and of all that are as good as the last of them."""
+        best: list[tuple[float, int]] = []
+        with closing(self._search(terms, "best", untrusted=untrusted)) as rows:
+            for points, rowid in rows:
+                if len(best) >= limit and points > best[-1][0]:
+                    break
+                best.append((points, rowid))
+        return best
+
+    def _newest(self, terms: list[str], *, untrusted: bool) -> Counter[int]:
+        """How many of these common terms the newest rows hold that hold any: those of whole minutes."""
         held: Counter[int] = Counter()
         for term in terms:
-            held.update(self._search([term], "rowid DESC", _NEWEST_ROWS, untrusted=untrusted))
-        return sorted(held, key=lambda rowid: (-held[rowid], -rowid))
+            minute = 0
+            with closing(self._search([term], "newest", untrusted=untrusted)) as rows:
+                for number, (_, rowid) in enumerate(rows):
+                    if number >= _NEWEST_ROWS and rowid // MINUTE_IDS != minute:
+                        break
+                    minute = rowid // MINUTE_IDS
+                    held[rowid] += 1
+        return held
 
-    def _search(self, terms: list[str], order: str, limit: int, *, untrusted: bool) -> list[int]:
-        """Row ids that FTS5 finds; those that it found until the deadline, if that passes."""
-        side = ">=" if untrusted else "<"
-        sql = f"SELECT rowid FROM hits WHERE hits MATCH ? AND rowid {side} ? ORDER BY {order} LIMIT ?"  # noqa: S608
-        found: list[int] = []
+    def _search(
+        self, terms: list[str], order: Literal["best", "newest"], *, untrusted: bool
+    ) -> Generator[tuple[float, int]]:
+        """Points and row ids that FTS5 finds, in an order; those that it found until the deadline, if that passes."""
+        values = (match_expression(terms), *((UNTRUSTED_FROM, 1 << 62) if untrusted else (0, UNTRUSTED_FROM - 1)))
         self._until_s = time.monotonic() + _DEADLINE_S
         try:
-            for (rowid,) in self._connection.execute(sql, (match_expression(terms), UNTRUSTED_FROM, limit)):
-                found.append(rowid)
+            yield from self._connection.execute(_SEARCH[order], values)
         except apsw.InterruptError:
             pass
         finally:
             self._until_s = float("inf")
-        return found
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._until_s

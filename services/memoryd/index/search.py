@@ -73,10 +73,13 @@ def share_places(trusted: Sequence[Scored], untrusted: Sequence[Scored], k: int,
 
 
 def order(scored: Scored) -> tuple[float, float, str, int, str]:
-    """Best first; of equals the newest; then one that does not depend on when the index was made."""
+    """Best first; of equals the newest; then one that does not depend on when the index was made.
+
+    Rows of one record keep their order.
+    """
     row = scored.row
     moment = datetime.fromisoformat(row.time).timestamp()
-    return (-scored.score, -moment, row.session, row.record, row.text)
+    return (-scored.score, -moment, row.session, row.record, row.kind)
 
 
 def _asked(lookup: Lookup, query: str) -> tuple[Question, dict[str, int]]:
@@ -104,11 +107,10 @@ def _ranked(lookup: Lookup, asked: Question, rowids: Sequence[int], k: int) -> l
         places = [at for at, document in enumerate(passage) if document.rowid in wanted]
         beside = {near for at in places for near in range(max(0, at - _BESIDE), min(len(passage), at + _BESIDE + 1))}
         points |= {passage[at].rowid: score(asked, passage[at], at, turns) for at in beside}
-    best: list[Scored] = []
+    best: list[tuple[int, float]] = []
     by_points = sorted((pair for pair in points.items() if pair[1] > 0), key=lambda pair: -pair[1])
-    # Those of equal points come in whole or not at all: which of them are best is said by `order`.
-    for _, equals in groupby(by_points, key=lambda pair: pair[1]):
+    for worth, equals in groupby(by_points, key=lambda pair: pair[1]):
         if len(best) >= k:
             break
-        best += [Scored(lookup.row(rowid), worth) for rowid, worth in equals]
-    return sorted(best, key=order)
+        best += [(rowid, worth) for rowid in lookup.newest_first(rowid for rowid, _ in equals)]
+    return sorted((Scored(lookup.row(rowid), worth) for rowid, worth in best[:k]), key=order)

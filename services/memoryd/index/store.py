@@ -4,8 +4,9 @@ The file is disposable. One connection writes, another reads, so that a recall w
 by one thread at a time. What belongs together is written in one transaction: the rows of a log with how far it was
 read. A damaged file raises `memory-index-damaged` from every call, until a new one is put in its place.
 
-Trusted rows have small row ids and untrusted ones begin at `UNTRUSTED_FROM`: FTS5 keeps a term's rows in that order, so
-either kind can be searched without reading the other, and no flood of one hides the other.
+A row id says when a text was written, to the minute, and those of untrusted rows begin at `UNTRUSTED_FROM`: FTS5 keeps
+a term's rows in that order, so the newest are found without reading the others, whenever they came into the index, and
+either kind of trust is searched without the other: no flood of one hides the other.
 
 Source: M5a section 6 for `hits`, `sources` and `progress`; the other tables are this build's.
 """
@@ -16,6 +17,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import apsw
@@ -27,8 +29,13 @@ from memoryd.index.walk import LogProgress, WalkState
 from proto.faults import Fault
 from proto.labels import DataClass, Label
 
-UNTRUSTED_FROM: Final = 1 << 40
-_FORMAT: Final = 1
+UNTRUSTED_FROM: Final = 1 << 46
+# Row ids of one minute. When they are used up, those of the next are taken.
+MINUTE_IDS: Final = 1 << 12
+_FORMAT: Final = 2
+# Rows are written in the order of their ids, as many together as these allow.
+_WAITING_ROWS: Final = 5_000
+_WAITING_CHARS: Final = 1 << 23
 _BUSY_MS: Final = 5_000
 _CACHE_KIB: Final = 32_768
 
@@ -122,7 +129,12 @@ class Store:
             self._connection = connect(path) if os.path.exists(path) else _create(path, settings)
             if bulk:
                 self._connection.execute("PRAGMA synchronous = OFF")
-        # What the open transaction changes in `terms` and `totals`: many rows hold the same terms.
+        # What the open transaction has given away and not written yet.
+        self._waiting: list[tuple[int, Row]] = []
+        self._waiting_chars = 0
+        # The next row id of each minute that the open transaction writes to.
+        self._free: dict[int, int] = {}
+        # What it changes in `terms` and `totals`: many rows hold the same terms.
         self._term_changes: Counter[str] = Counter()
         self._total_changes: Counter[str] = Counter()
 
@@ -138,25 +150,28 @@ class Store:
             with damage_is_a_fault(), self._connection:
                 yield
                 if outermost:
+                    self._write_waiting()
                     self._write_counts()
         finally:
             if outermost:
+                self._waiting.clear()
+                self._waiting_chars = 0
+                self._free.clear()
                 self._term_changes.clear()
                 self._total_changes.clear()
 
     def add(self, rows: Sequence[Row]) -> list[int]:
-        """Add rows; their row ids, in the order given."""
-        rowids = self._new_rowids(rows)
-        # FTS5 writes out what it gathered when a row id is smaller than the one before it.
-        for rowid, row in sorted(zip(rowids, rows, strict=True), key=lambda pair: pair[0]):
-            # Who said it can be asked for like what was said.
-            terms = fold(f"{row.author} {row.text}" if row.author else row.text)
-            self._count(terms, 1)
-            self._insert(rowid, row, terms)
+        """Add rows, before the transaction ends; their row ids, in the order given."""
+        rowids = [self._new_rowid(row) for row in rows]
+        self._waiting += zip(rowids, rows, strict=True)
+        self._waiting_chars += sum(len(row.text) for row in rows)
+        if len(self._waiting) > _WAITING_ROWS or self._waiting_chars > _WAITING_CHARS:
+            self._write_waiting()
         return rowids
 
     def remove(self, rowids: Iterable[int]) -> None:
         """Remove rows and everything kept of them."""
+        self._write_waiting()
         for rowid in rowids:
             text = self._value("SELECT text FROM hits WHERE rowid = ?", rowid)
             terms = str(text).split()
@@ -186,6 +201,7 @@ class Store:
 
     def forget_log(self, log: str, session: str) -> None:
         """Remove every row of a session's log, and how far it was read."""
+        self._write_waiting()
         found = self._rows("SELECT rowid FROM sources WHERE kind = 'record' AND session = ?", session)
         self.remove([rowid for (rowid,) in found])
         self._connection.execute("DELETE FROM progress WHERE log = ?", (log,))
@@ -218,18 +234,30 @@ class Store:
         with damage_is_a_fault():
             self._connection.execute("INSERT INTO hits (hits) VALUES ('optimize')")
 
-    def _new_rowids(self, rows: Sequence[Row]) -> list[int]:
-        trusted = int(self._value("SELECT max(rowid) FROM sources WHERE rowid < ?", UNTRUSTED_FROM) or 0)
-        untrusted = int(self._value("SELECT max(rowid) FROM sources") or 0)
-        untrusted = max(untrusted, UNTRUSTED_FROM)
-        rowids = []
-        for row in rows:
-            if row.label.untrusted:
-                untrusted += 1
-            else:
-                trusted += 1
-            rowids.append(untrusted if row.label.untrusted else trusted)
-        return rowids
+    def _write_waiting(self) -> None:
+        # FTS5 writes out what it gathered when a row id is smaller than the one before it.
+        for rowid, row in sorted(self._waiting, key=lambda pair: pair[0]):
+            # Who said it can be asked for like what was said.
+            terms = fold(f"{row.author} {row.text}" if row.author else row.text)
+            self._count(terms, 1)
+            self._insert(rowid, row, terms)
+        self._waiting.clear()
+        self._waiting_chars = 0
+
+    def _new_rowid(self, row: Row) -> int:
+        minute = first_rowid(row.time, untrusted=row.label.untrusted)
+        while self._free_rowid(minute) == minute + MINUTE_IDS:
+            minute += MINUTE_IDS
+        self._free[minute] += 1
+        return self._free[minute] - 1
+
+    def _free_rowid(self, minute: int) -> int:
+        """The next row id of a minute, which is given by its first."""
+        if minute not in self._free:
+            last = "SELECT max(rowid) FROM sources WHERE rowid BETWEEN ? AND ?"
+            found = self._value(last, minute, minute + MINUTE_IDS - 1)
+            self._free[minute] = minute if found is None else int(found) + 1
+        return self._free[minute]
 
     def _insert(self, rowid: int, row: Row, terms: list[str]) -> None:
         execute = self._connection.execute
@@ -266,6 +294,12 @@ class Store:
     def _value(self, sql: str, *values: Any) -> Any:
         found = self._row(sql, *values)
         return None if found is None else found[0]
+
+
+def first_rowid(time: str, *, untrusted: bool) -> int:
+    """The first row id of the minute of an RFC 3339 time; all that is older than 1970 is alike."""
+    minutes = max(0, int(datetime.fromisoformat(time).timestamp()) // 60)
+    return (UNTRUSTED_FROM if untrusted else 0) + minutes * MINUTE_IDS
 
 
 def digest(*parts: object) -> bytes:

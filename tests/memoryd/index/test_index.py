@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.index import Counts, logs
+from memoryd.index import Counts, NoteEntry, logs, lookup, search
 from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import PRIVATE, DataClass
@@ -279,6 +279,38 @@ RECORDS = st.one_of(
 @settings(max_examples=40, deadline=None)
 def test_reindex_equals_incremental(logs: list[list[Any]], rng: random.Random) -> None:
     with_home(lambda box: check_reindex(box, logs, rng))
+
+
+TIMES = ["2026-09-20T14:02:00Z", "2026-09-20T14:02:30.5Z", "2026-09-20T16:03:00+02:00", "2026-09-21T00:00:00Z"]
+TEXTS = ["standup moved", "standup moved", "standup moved again", "moved", "項目の状態"]
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 6))
+@settings(max_examples=12, deadline=None)
+def test_what_is_answered_does_not_depend_on_when_it_came(seed: int, k: int) -> None:
+    def check(box: Box) -> None:
+        rng = random.Random(seed)
+        index = box.open()
+        notes: list[NoteEntry] = []
+        for _ in range(rng.randint(8, 40)):
+            session = f"chat-{rng.randint(0, 20)}"
+            tainted = [result(untrusted=True)] * (rng.random() < 0.1)
+            box.append(session, *tainted, {**user(rng.choice(TEXTS)), "time": rng.choice(TIMES)})
+            index.session_updated(session, box.sessions)
+            if rng.random() < 0.1:
+                notes = [*notes, note(len(notes), rng.choice(TEXTS))]
+                index.sync_notes(notes)
+        queries = ["standup", "standup moved", "moved again", "standup again moved", "項目", "状態の項目"]
+        answers = [index.recall(query, k) for query in queries]
+        index.rebuild(box.sessions, notes)
+        assert [index.recall(query, k) for query in queries] == answers
+
+    for budget_rows in (2, 2_500):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lookup, "_BUDGET_ROWS", budget_rows)
+            patch.setattr(lookup, "_NEWEST_ROWS", 3)
+            patch.setattr(search, "_CANDIDATES", 2)
+            with_home(check)
 
 
 def check_reindex(box: Box, logs: list[list[Any]], rng: random.Random) -> None:

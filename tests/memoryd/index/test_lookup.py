@@ -1,10 +1,11 @@
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
 import pytest
 
-from memoryd.index import lookup
+from memoryd.index import lookup, store
 from memoryd.index.hits import Frequencies, Row
 from memoryd.index.lookup import Lookup
 from memoryd.index.store import UNTRUSTED_FROM, Store, damage_is_a_fault
@@ -15,7 +16,9 @@ TAINTED = Label(class_=DataClass.PRIVATE, untrusted=True)
 
 
 class Shelf:
-    """An index's file with both its sides open."""
+    """An index's file with both its sides open. One record a minute."""
+
+    begun = datetime(2026, 9, 20, tzinfo=UTC)
 
     def __init__(self, path: str) -> None:
         self.store = Store(path, DataClass.PRIVATE)
@@ -29,7 +32,7 @@ class Shelf:
                 kind="record",
                 session=session,
                 record=self.next_record + at,
-                time="2026-09-20T14:02:00Z",
+                time=f"{self.begun + (self.next_record + at) * timedelta(minutes=1):%Y-%m-%dT%H:%MZ}",
                 role="user",
                 label=label,
                 text=text,
@@ -85,6 +88,34 @@ def test_rare_terms_are_weighed_and_places_left_go_to_the_newest_rows_of_common_
     assert shelf.candidates("rare", "common") == [rows[3], rows[4], rows[2], rows[1], rows[0]]
     assert shelf.candidates("common", "often", limit=3) == [rows[4], rows[2], rows[6]]
     assert shelf.candidates("common", "often", untrusted=True) == []
+
+
+def test_what_is_newest_is_said_by_its_time_and_not_by_when_it_came(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_BUDGET_ROWS", 3)
+    monkeypatch.setattr(lookup, "_NEWEST_ROWS", 2)
+    shelf.next_record = 100
+    new = shelf.add("common", "common")
+    shelf.next_record = 0
+    old = shelf.add("common", "common")
+    shelf.next_record = 100
+    same = shelf.add("common", "common", session="chat-0")
+    assert set(shelf.candidates("common", limit=2)) == {same[1], new[1]}
+    assert shelf.candidates("common", limit=1) == [same[1]]
+    assert not set(old) & set(shelf.candidates("common", limit=4))
+    monkeypatch.setattr(lookup, "_BUDGET_ROWS", 30)
+    assert set(shelf.candidates("common", limit=3)) == {same[1], new[1], same[0]}
+
+
+def test_a_minute_with_more_rows_than_ids_takes_the_next_ones(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MINUTE_IDS", 4)
+    rows = []
+    for _ in range(3):
+        shelf.next_record = 0
+        rows += shelf.add(*["launch"] * 3)
+    assert len(set(rows)) == 9
+    assert len(shelf.candidates("launch", limit=20)) == 9
 
 
 def test_what_was_found_until_the_deadline_stands(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
