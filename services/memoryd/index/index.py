@@ -13,7 +13,7 @@ from memoryd.index import logs
 from memoryd.index.hits import Counts, NoteEntry, RecallAnswer, Row, UntrustedMode, note_row
 from memoryd.index.lookup import Lookup
 from memoryd.index.search import search
-from memoryd.index.store import HeldNote, Store, digest, remove_files, remove_journals
+from memoryd.index.store import HeldNote, Store, digest, remove, remove_files, remove_journals
 from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import DataClass
@@ -26,8 +26,9 @@ _LOGS_TOGETHER: Final = 100
 class Index:
     """The full-text index in one SQLite file, `{home}/index/memory.sqlite3`.
 
-    Every method raises Fault `memory-index-damaged` while the file is damaged, and OSError when the folder cannot be
-    used; `rebuild` mends both the file and the object. Making one never fails on a damaged file.
+    Every method raises Fault `memory-index-damaged` while the file is damaged or cannot be opened, and OSError when the
+    folder cannot be used; `rebuild` mends both the file and the object. Making one never fails on what has the file's
+    name, only on the folder.
     """
 
     def __init__(
@@ -47,6 +48,10 @@ class Index:
         try:
             self._open()
         except Fault:
+            self._close()
+        except OSError:
+            if not os.path.lexists(path):
+                raise
             self._close()
 
     def catch_up(self, sessions_dir: str) -> Counts:
@@ -132,6 +137,8 @@ class Index:
         with self._reading:
             self._close()
             remove_journals(self._path)
+            if os.path.isdir(self._path):
+                remove(self._path)
             os.rename(self._path + _NEW, self._path)
             self._open()
         return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))

@@ -14,7 +14,9 @@ Source: M5a section 6 for `hits`, `sources` and `progress`; the other tables are
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -91,15 +93,23 @@ def damage_is_a_fault() -> Iterator[None]:
 def remove_files(path: str) -> None:
     """Remove an index's file and what SQLite keeps beside it."""
     remove_journals(path)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    remove(path)
 
 
 def remove_journals(path: str) -> None:
     """Remove what SQLite keeps beside a file that nobody has open, so that it is not taken for another file's."""
     for end in ("-wal", "-shm", "-journal"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path + end)
+        remove(path + end)
+
+
+def remove(path: str) -> None:
+    """Remove what has this name. A folder is somebody's: it gets another name beside it."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            os.unlink(path)
+            return
+        names = (f"{path}.aside-{number}" for number in itertools.count(1))
+        os.rename(path, next(name for name in names if not os.path.lexists(name)))
 
 
 def connect(path: str) -> apsw.Connection:
@@ -120,10 +130,17 @@ class Store:
         """Open the file; make it, when it is missing or is of another format, folding or `max_class`.
 
         With `bulk` nothing is secured on the way: for a file that counts only once it is whole.
+
+        Raises:
+            Fault: `memory-index-damaged`; what has the file's name may be no file.
+            OSError: it cannot be opened, or its folder cannot be used.
+
         """
         settings = {"format": str(_FORMAT), "folding": str(FOLDING), "max_class": max_class.value}
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        if os.path.exists(path) and not _is_current(path, settings):
+        if os.path.lexists(path) and not os.path.isfile(path):
+            raise Fault("memory-index-damaged")
+        if not os.path.exists(path) or not _is_current(path, settings):
             remove_files(path)
         with damage_is_a_fault():
             self._connection = connect(path) if os.path.exists(path) else _create(path, settings)

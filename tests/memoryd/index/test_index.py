@@ -2,6 +2,7 @@ import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -392,6 +393,64 @@ def test_a_damaged_file_is_a_fault_until_it_is_rebuilt(box: Box, damage: bytes) 
         assert caught.value.code == "memory-index-damaged"
     assert index.rebuild(box.sessions, [note(0, "beta")]) == Counts(logs=1, records=1, notes=1)
     assert len(index.recall("alpha beta", 5).hits) == 2
+
+
+def folder_of_somebody(path: Path) -> None:
+    path.mkdir()
+    (path / "kept").write_text("kept")
+
+
+IN_THE_WAY: dict[str, Callable[[Path], None]] = {
+    "folder": folder_of_somebody,
+    "empty folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+}
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY)
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal", ".new", ".new-wal"])
+def test_whatever_is_in_the_way_of_the_file_is_put_aside_by_a_rebuild(box: Box, what: str, end: str) -> None:
+    box.append("chat-1", user("alpha"))
+    path = Path(box.path + end)
+    path.parent.mkdir()
+    IN_THE_WAY[what](path)
+    index = box.open()
+    if end == "":
+        with pytest.raises(Fault, match="the index is damaged; rebuild it with bxctl reindex"):
+            index.recall("alpha", 5)
+        with pytest.raises(Fault):
+            index.session_updated("chat-1", box.sessions)
+    assert index.rebuild(box.sessions, []) == Counts(logs=1, records=1, notes=0)
+    assert len(index.recall("alpha", 5).hits) == 1
+    if what == "folder":
+        assert [kept.read_text() for kept in path.parent.glob("*/kept")] == ["kept"]
+    index.close()
+    assert len(box.open().recall("alpha", 5).hits) == 1
+
+
+def test_a_file_that_cannot_be_opened_is_a_fault_until_it_is_rebuilt(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    box.append("chat-1", user("alpha"))
+    box.open().catch_up(box.sessions)
+    box.indexes.pop().close()
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise apsw.CantOpenError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(apsw, "Connection", refused)
+        index = box.open()
+        with pytest.raises(Fault, match="the index is damaged"):
+            index.recall("alpha", 5)
+    assert index.rebuild(box.sessions, []).records == 1
+    assert len(index.recall("alpha", 5).hits) == 1
+
+
+def test_a_folder_that_cannot_be_used_is_no_damage(box: Box) -> None:
+    (box.root / "index").write_text("")
+    with pytest.raises(OSError, match="index"):
+        box.open()
 
 
 def test_damage_in_the_middle_of_the_file_is_a_fault(box: Box) -> None:
