@@ -142,7 +142,7 @@ def test_what_never_fits_is_not_looked_through(box: Box, arguments: dict[str, An
 
 def test_many_emoji_cost_a_look_at_each(box: Box) -> None:
     again = box.reopen(Config(check=CheckSettings(allow_joiners=True)))
-    family = "\U0001f469\u200d" * 200_000 + "\U0001f467"
+    family = "\U0001f469\u200d" * 50_000 + "\U0001f467"
     assert again.holdings.check(family) is None
     assert again.holdings.check(family + "\u200d") is not None
 
