@@ -17,7 +17,7 @@ UntrustedMode = Literal["mixed", "last", "never"]
 FIRST_EPOCH: Final = 0
 
 
-class NoteEntry(msgspec.Struct, frozen=True, kw_only=True):
+class NoteEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One entry of notes.md as its header gives it.
 
     `position` counts from 0 in the order of the file. `time` is RFC 3339, UTC, to the minute (`2026-09-24T21:02Z`).

@@ -43,6 +43,8 @@ class Index:
         self._store: Store | None = None
         self._lookup: Lookup | None = None
         self._notes: Sequence[NoteEntry] = ()
+        # What the file is known to hold of notes.md; None while that must be looked up.
+        self._held: tuple[NoteEntry, ...] | None = None
         self._damaged_logs: frozenset[str] = frozenset()
         remove_files(path + _NEW)
         try:
@@ -68,11 +70,15 @@ class Index:
     def sync_notes(self, entries: Sequence[NoteEntry]) -> int:
         """Hold exactly these entries, the whole of notes.md in its order. Answers how many were new or changed.
 
-        Entries before the first that differs from what is held cost a digest each.
+        Entries before the first that differs from what is held cost a comparison each, the first time a digest.
         """
         with self._writing:
             self._notes = entries
-            return self._sync_notes(self._writer(), entries)
+            store = self._writer()
+            held, self._held = self._held, None
+            changed = self._sync_notes(store, entries, held)
+            self._held = tuple(entries)
+        return changed
 
     def recall(self, query: str, k: int) -> RecallAnswer:
         """At most `k` hits, best first, as the text that the model is given."""
@@ -90,7 +96,7 @@ class Index:
             new = Store(self._path + _NEW, self._max_class, bulk=True)
             try:
                 self._catch_up(new, sessions_dir)
-                self._sync_notes(new, notes)
+                self._sync_notes(new, notes, ())
                 new.optimize()
                 with self._writing:
                     return self._replace(new, sessions_dir)
@@ -103,7 +109,7 @@ class Index:
         with self._writing:
             store = self._writer()
             logs_read, records = store.records_read()
-            notes = len(store.held_notes())
+            notes = store.notes_held()
         return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))
 
     def close(self) -> None:
@@ -130,9 +136,9 @@ class Index:
     def _replace(self, new: Store, sessions_dir: str) -> Counts:
         """Read what came since the new file was begun, and rename it over the old one."""
         self._catch_up(new, sessions_dir)
-        self._sync_notes(new, self._notes)
+        self._sync_notes(new, self._notes, None)
         logs_read, records = new.records_read()
-        notes = len(new.held_notes())
+        notes = new.notes_held()
         new.close()
         with self._reading:
             self._close()
@@ -141,6 +147,7 @@ class Index:
                 remove(self._path)
             os.rename(self._path + _NEW, self._path)
             self._open()
+            self._held = tuple(self._notes)
         return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))
 
     def _catch_up(self, store: Store, sessions_dir: str) -> Counts:
@@ -179,20 +186,21 @@ class Index:
         self._damaged_logs = self._damaged_logs - {session} | ({session} if damaged else set())
         return read
 
-    def _sync_notes(self, store: Store, entries: Sequence[NoteEntry]) -> int:
-        held = store.held_notes()
-        wanted = [_note_digest(entry) for entry in entries]
-        same = 0
-        while same < min(len(held), len(wanted)) and held[same].digest == wanted[same]:
-            same += 1
-        if same == len(held) == len(wanted):
+    def _sync_notes(self, store: Store, entries: Sequence[NoteEntry], held: Sequence[NoteEntry] | None) -> int:
+        """Make a store hold these entries; `held` are those that it holds, if that is known."""
+        count = store.notes_held()
+        if held is None:
+            same = _alike(store.note_digests(), [_note_digest(entry) for entry in entries])
+        else:
+            same = _alike(held, entries)
+        if same == count == len(entries):
             return 0
         rows = [note_row(entry) for entry in entries[same:]]
         indexable = self._indexable(rows)
         with store.transaction():
-            store.remove(note.rowid for note in held[same:] if note.rowid is not None)
+            store.remove(store.note_rowids(same))
             rowids = dict(zip((row.record for row in indexable), store.add(indexable), strict=True))
-            notes = [HeldNote(wanted[entry.position], rowids.get(entry.position)) for entry in entries[same:]]
+            notes = [HeldNote(_note_digest(entry), rowids.get(entry.position)) for entry in entries[same:]]
             store.hold_notes(same, notes)
         return len(notes)
 
@@ -201,6 +209,15 @@ class Index:
 
     def _damaged(self, sessions: Sequence[str] | set[str]) -> tuple[str, ...]:
         return tuple(sorted(self._damaged_logs.intersection(sessions)))
+
+
+def _alike(first: Sequence[object], second: Sequence[object]) -> int:
+    """How many values two sequences have in common from their beginning."""
+    shorter = min(len(first), len(second))
+    # All of them, after an append: comparing them at once is faster than one by one.
+    if list(first[:shorter]) == list(second[:shorter]):
+        return shorter
+    return next(at for at in range(shorter) if first[at] != second[at])
 
 
 def _batches(sessions: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -235,10 +235,20 @@ class Store:
             logs, records = self._row("SELECT count(*), coalesce(sum(records), 0) FROM progress") or (0, 0)
         return int(logs), int(records)
 
-    def held_notes(self) -> list[HeldNote]:
-        """The entries of notes.md that the index holds, in its order."""
+    def notes_held(self) -> int:
+        """How many entries of notes.md the index holds."""
         with damage_is_a_fault():
-            return [HeldNote(held, hit) for held, hit in self._rows("SELECT digest, hit FROM notes ORDER BY position")]
+            return int(self._value("SELECT count(*) FROM notes"))
+
+    def note_digests(self) -> list[bytes]:
+        """The digests of the entries of notes.md that the index holds, in its order."""
+        with damage_is_a_fault():
+            return [held for (held,) in self._rows("SELECT digest FROM notes ORDER BY position")]
+
+    def note_rowids(self, position: int) -> list[int]:
+        """The rows of the entries of notes.md from a position on."""
+        found = self._rows("SELECT hit FROM notes WHERE position >= ? AND hit IS NOT NULL", position)
+        return [rowid for (rowid,) in found]
 
     def hold_notes(self, position: int, notes: Sequence[HeldNote]) -> None:
         """Hold these entries from a position on, and none after them."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.index import Counts, NoteEntry, logs, lookup, search
+from memoryd.index import index as index_module
 from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import PRIVATE, DataClass
@@ -162,6 +163,49 @@ def test_notes_are_reconciled_with_what_an_editor_left(box: Box) -> None:
     assert index.recall("beta", 5).hits == ()
     assert index.sync_notes([]) == 0
     assert index.recall("alpha", 5).hits == ()
+
+
+def test_what_a_note_costs_is_not_said_by_how_many_there_are(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    digested: list[int] = []
+
+    def counted(entry: NoteEntry) -> bytes:
+        digested.append(entry.position)
+        return repr(entry).encode()
+
+    monkeypatch.setattr(index_module, "_note_digest", counted)
+    index = box.open()
+    notes = [note(position, f"alpha {position}") for position in range(50)]
+    index.sync_notes(notes)
+    for position in range(50, 55):
+        notes.append(note(position, f"alpha {position}"))
+        digested.clear()
+        assert index.sync_notes(list(notes)) == 1
+        assert digested == [position]
+    index.rebuild(box.sessions, notes)
+    digested.clear()
+    assert index.sync_notes([*notes[:54], note(54, "beta"), note(55, "gamma")]) == 2
+    assert digested == [54, 55]
+    assert [hit.record for hit in index.recall("beta", 5).hits] == [54]
+
+
+@given(st.lists(st.lists(st.sampled_from(["launch", "moved", "notes"]), max_size=6), min_size=1, max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_notes_held_are_the_notes_given_last(states: list[list[str]]) -> None:
+    def check(box: Box) -> None:
+        index = box.open()
+        for number, texts in enumerate(states):
+            entries = [note(position, text) for position, text in enumerate(texts)]
+            index.sync_notes(entries)
+            if number == 1:
+                index.rebuild(box.sessions, entries)
+            if number == 2:
+                index.close()
+                index = box.open()
+        incremental = box.dump()
+        index.rebuild(box.sessions, entries)
+        assert box.dump() == incremental
+
+    with_home(check)
 
 
 def test_an_index_keeps_up_with_a_log(box: Box) -> None:
