@@ -20,7 +20,7 @@ from proto.escape import clip, escape
 _LINE_BREAKS: Final = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _SAID: Final = {"assistant": "the assistant said", "call": "the assistant called"}
 # Of a longer text the beginning is looked through and shown from.
-_LOOK_CHARS: Final = 200_000
+_LOOK_CHARS: Final = 100_000
 _AUTHOR_CHARS: Final = 80
 _WORD: Final = re.compile(r"[^\W_]+")
 # A letter that is none of ASCII may look like any of them.

@@ -172,7 +172,7 @@ def test_a_recall_over_long_records_is_bounded(box: Box) -> None:
 
 
 def test_what_stands_deep_in_a_long_record_is_found_and_where_it_stands_is_known(box: Box) -> None:
-    box.append("chat-1", user("filler words " * 10_000 + "wombat"), user("short words"))
+    box.append("chat-1", user("filler words " * 7_000 + "wombat"), user("short words"))
     box.append("chat-2", user("a kangaroo"), user("filler " * 5))
     index = box.open()
     index.catch_up(box.sessions)
