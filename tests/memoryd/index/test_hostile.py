@@ -23,8 +23,8 @@ from memoryd.index.walk import DamagedRecord, WalkState, walk
 from proto.labels import PRIVATE
 from tests.memoryd.index.box import Box, user
 
-CHARS = 100_000
-LIMIT_S = 3.0
+CHARS = 60_000
+LIMIT_S = 2.0
 
 
 def repeated(part: str) -> str:
