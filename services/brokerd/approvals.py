@@ -3,11 +3,16 @@
 One file each under `state/brokerd/approvals/`. What waited when brokerd ended waits on, in the owner's list: his answer
 is taken, and holds when the same call (session, call, tool, arguments, label) is asked again before it lapses. A label
 that rises, a session that closes, and a requester that hangs up make it void.
+
+The file of one that was answered stays until its call has ended: so a brokerd that was killed knows which calls it had
+begun, and begins none of them again. A call that waits at a redirect had begun too.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import anyio
 import msgspec
@@ -30,32 +35,53 @@ _LOOK_SECONDS: Final = 0.25
 """How often a waiting call looks whether its requester is still there."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner is asked."""
+class Origin(NamedTuple):
+    """A call as its session asked for it, before any redirect."""
 
     session: str
     call: str
     tool: str
+    arguments_sha256: str
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner is asked: after `hop` redirects, with the arguments of this hop."""
+
+    origin: Origin
+    hop: int
     text: str
     arguments_sha256: str
     label: Label
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An approval as it is stored; `outcome` is the owner's answer that no call has used yet."""
+    """An approval as it is stored.
+
+    `outcome` is the owner's answer that no call has used yet; with "begun" the call ran, or may have, when this was
+    written. `origin_sha256` is the hash of the call's own arguments, where a redirect has others.
+    """
 
     approval: Approval
     arguments_sha256: str
-    outcome: Literal["allowed", "denied"] | None = None
+    outcome: Literal["allowed", "denied", "begun"] | None = None
+    hop: int = 0
+    origin_sha256: str | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """The call that it is about."""
+        mine = self.approval
+        return Origin(mine.session, mine.call, mine.tool, self.origin_sha256 or self.arguments_sha256)
 
 
 class Waiting:
     """An approval that waits for its answer, or, when nobody hears of it (`heard`), for the call that it is about."""
 
     def __init__(self, kept: Kept) -> None:
+        self.kept = kept
         self.approval = kept.approval
         self.arguments_sha256 = kept.arguments_sha256
-        self.outcome: Outcome | None = kept.outcome
+        self.outcome: Outcome | None = "allowed" if kept.outcome == "begun" else kept.outcome
         self.heard = False
         self.left_s = 0.0
         self.settled = anyio.Event()
@@ -67,14 +93,8 @@ class Waiting:
 
     def answers(self, asked: Asked) -> bool:
         """Whether exactly this was asked."""
-        mine = self.approval
-        return (mine.session, mine.call, mine.tool, self.arguments_sha256, self.label) == (
-            asked.session,
-            asked.call,
-            asked.tool,
-            asked.arguments_sha256,
-            asked.label,
-        )
+        mine = (self.kept.origin, self.kept.hop, self.arguments_sha256, self.label)
+        return mine == (asked.origin, asked.hop, asked.arguments_sha256, asked.label)
 
     def names(self) -> dict[str, Any]:
         """What names it in the audit log."""
@@ -98,24 +118,44 @@ class Approvals:
         self._clock = clock
         self._lapse_s = lapse_s
         self._waiting: dict[str, Waiting] = {}
+        self._begun: dict[str, Kept] = {}
+        self._used: dict[Origin, list[Path]] = {}
 
     def open(self) -> None:
         """Take up what waited when brokerd ended; what cannot be read has lapsed."""
         durable.make_folder(self._folder)
         durable.sweep_temporaries(self._folder)
-        found: list[Waiting] = []
+        found: list[Kept] = []
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
             name = path.name.removesuffix(_SUFFIX)
             try:
-                found.append(Waiting(_kept(name, path.read_bytes())))
+                found.append(_kept(name, path.read_bytes()))
             except (OSError, ValueError) as error:
                 logger().error("approval-unreadable", path=str(path), reason=str(error))
                 self._audit.approval("lapsed", {"approval": name}, why="its file cannot be read")
                 path.unlink()
         durable.sync_folder(self._folder)
-        found.sort(key=lambda waiting: (waiting.approval.asked, waiting.approval.approval))
-        self._waiting = {waiting.approval.approval: waiting for waiting in found}
+        found.sort(key=lambda kept: (kept.approval.asked, kept.approval.approval))
+        self._begun = {kept.approval.approval: kept for kept in found if kept.outcome == "begun"}
+        self._waiting = {kept.approval.approval: Waiting(kept) for kept in found if kept.outcome != "begun"}
+        for waiting in [one for one in self._waiting.values() if one.kept.hop]:
+            self._void_begun(waiting)
         self._lapse()
+
+    def was_begun(self, origin: Origin) -> bool:
+        """Whether an earlier brokerd was killed in the middle of exactly this call: it must not be made again."""
+        self._lapse()
+        return any(kept.origin == origin for kept in self._begun.values())
+
+    @contextmanager
+    def under_way(self, origin: Origin) -> Iterator[None]:
+        """The life of a call; at its end what it had used is forgotten, unless brokerd itself ends before."""
+        try:
+            yield
+        except Exception:
+            self._forget(origin)
+            raise
+        self._forget(origin)
 
     def ask(self, asked: Asked) -> Waiting:
         """An approval to wait for, on disk and in the audit log: one that is there for exactly this, or a new one."""
@@ -125,21 +165,26 @@ class Approvals:
                 waiting.heard = True
                 waiting.left_s = min(self._lapse_s, (_expires(waiting) - self._clock()).total_seconds())
                 if waiting.outcome is not None:
-                    self._remove(waiting)
+                    self._use(waiting)
                 return waiting
         now = self._clock()
         approval = Approval(
             approval=new_approval_id(),
-            session=asked.session,
-            call=asked.call,
-            tool=asked.tool,
+            session=asked.origin.session,
+            call=asked.origin.call,
+            tool=asked.origin.tool,
             text=asked.text,
             asked=stamp(now),
             expires=stamp(now + timedelta(seconds=self._lapse_s)),
             class_=asked.label.class_,
             untrusted=asked.label.untrusted,
         )
-        kept = Kept(approval=approval, arguments_sha256=asked.arguments_sha256)
+        kept = Kept(
+            approval=approval,
+            arguments_sha256=asked.arguments_sha256,
+            hop=asked.hop,
+            origin_sha256=asked.origin.arguments_sha256 if asked.hop else None,
+        )
         waiting = Waiting(kept)
         durable.replace(self._path(approval.approval), msgspec.json.encode(kept))
         self._waiting[approval.approval] = waiting
@@ -182,8 +227,7 @@ class Approvals:
             return
         self._audit.approval("answered", waiting.names(), outcome=outcome, by=by, via=via)
         waiting.outcome = outcome
-        kept = Kept(approval=waiting.approval, arguments_sha256=waiting.arguments_sha256, outcome=outcome)
-        durable.replace(self._path(approval), msgspec.json.encode(kept))
+        self._keep(waiting, outcome)
 
     def void(self, session: str, outcome: Outcome) -> None:
         """End what a session waits for: its label rose, or it was closed."""
@@ -211,17 +255,47 @@ class Approvals:
         now = self._clock()
         for waiting in [one for one in self._waiting.values() if not one.heard and _expires(one) <= now]:
             self._settle(waiting, "lapsed")
+        for name in [name for name, kept in self._begun.items() if parse(kept.approval.expires) <= now]:
+            del self._begun[name]
+            self._unlink(self._path(name))
+
+    def _void_begun(self, waiting: Waiting) -> None:
+        """End one that waited at a redirect when brokerd was killed: its call cannot be taken up there again."""
+        self._audit.approval("void", waiting.names(), outcome="gone")
+        self._keep(waiting, "begun")
+        self._begun[waiting.approval.approval] = waiting.kept
+        del self._waiting[waiting.approval.approval]
 
     def _settle(self, waiting: Waiting, outcome: Outcome, **by: str) -> None:
         event = {"allowed": "answered", "denied": "answered", "lapsed": "lapsed"}.get(outcome, "void")
         self._audit.approval(event, waiting.names(), outcome=outcome, **by)
         waiting.outcome = outcome
-        self._remove(waiting)
+        if event == "answered":
+            self._use(waiting)
+        else:
+            self._remove(waiting)
         waiting.settled.set()
+
+    def _use(self, waiting: Waiting) -> None:
+        """Hand the owner's answer to the call that waits for it; its file tells of it until the call has ended."""
+        del self._waiting[waiting.approval.approval]
+        self._used.setdefault(waiting.kept.origin, []).append(self._path(waiting.approval.approval))
+        self._keep(waiting, "begun" if waiting.outcome == "allowed" else "denied")
+
+    def _forget(self, origin: Origin) -> None:
+        for path in self._used.pop(origin, []):
+            self._unlink(path)
+
+    def _keep(self, waiting: Waiting, outcome: Literal["allowed", "denied", "begun"]) -> None:
+        waiting.kept = msgspec.structs.replace(waiting.kept, outcome=outcome)
+        durable.replace(self._path(waiting.approval.approval), msgspec.json.encode(waiting.kept))
 
     def _remove(self, waiting: Waiting) -> None:
         del self._waiting[waiting.approval.approval]
-        self._path(waiting.approval.approval).unlink(missing_ok=True)
+        self._unlink(self._path(waiting.approval.approval))
+
+    def _unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
         durable.sync_folder(self._folder)
 
     def _path(self, approval: str) -> Path:

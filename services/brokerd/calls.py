@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from brokerd.approvals import Approvals, Asked, Outcome, Waiting
+from brokerd.approvals import Approvals, Asked, Origin, Outcome, Waiting
 from brokerd.audit import Audit, arguments_sha256
 from brokerd.decide import Decider, Decision
 from brokerd.facts import Question, strictest
@@ -29,6 +29,9 @@ from proto.role.serve import Connection
 
 _LONGEST_QUESTION_CHARS: Final = 4000
 _LONGEST_TOOL_CHARS: Final = 200
+INTERRUPTED: Final = (
+    "interrupted: the box stopped while this call was under way; it may have been done, and is not made again"
+)
 _REFUSED: Final[dict[Outcome, str]] = {
     "denied": "denied",
     "lapsed": "lapsed",
@@ -39,7 +42,7 @@ _REFUSED: Final[dict[Outcome, str]] = {
 """The reason of the denial that an approval ended in."""
 
 
-Origin = tuple[str, str, int]
+Site = tuple[str, str, int]
 """Scheme, host and port of a URL: what a redirect may not leave without a new question."""
 
 
@@ -49,13 +52,14 @@ class Permit(msgspec.Struct, frozen=True):
     approval: str
     label: Label
     arguments_sha256: str
-    origin: Origin | None
+    site: Site | None
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):
     """A call on its way: the request with this hop's arguments, the number of the hop, and what was allowed so far."""
 
     request: ToolRequest
+    origin: Origin
     hop: int = 0
     permits: tuple[Permit, ...] = ()
 
@@ -66,13 +70,11 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
         named: dict[str, object] = {"session": request.session, "call": request.call, "tool": tool}
         return {**named, "hop": self.hop} if self.hop else named
 
-    def permitted(self, origin: Origin | None, label: Label) -> Permit | None:
+    def permitted(self, site: Site | None, label: Label) -> Permit | None:
         """The owner's approval that covers this hop, if there is one."""
         wanted = arguments_sha256(self.request.arguments)
         for permit in self.permits:
-            same = permit.arguments_sha256 == wanted or (
-                self.hop > 0 and origin is not None and permit.origin == origin
-            )
+            same = permit.arguments_sha256 == wanted or (self.hop > 0 and site is not None and permit.site == site)
             if same and permit.label == label:
                 return permit
         return None
@@ -89,11 +91,11 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """A call that waits for the owner; `origin` is what it would reach."""
+    """A call that waits for the owner; `site` is what it would reach."""
 
     errand: Errand
     waiting: Waiting
-    origin: Origin | None
+    site: Site | None
 
 
 class Calls:
@@ -111,9 +113,18 @@ class Calls:
 
     async def answer(self, request: ToolRequest, connection: Connection) -> ToolResponse:
         """The result or the refusal, after as many questions to the owner as it takes."""
-        errand = Errand(request=request)
+        origin = Origin(request.session, request.call, request.tool, arguments_sha256(request.arguments))
+        errand = Errand(request=request, origin=origin)
+        with self._approvals.under_way(origin):
+            if self._approvals.was_begun(origin):
+                async with self._sessions.turn(request.session):
+                    return await self._refuse(errand, INTERRUPTED)
+            return await self._to_the_end(errand, connection)
+
+    async def _to_the_end(self, errand: Errand, connection: Connection) -> ToolResponse:
+        session = errand.request.session
         while True:
-            async with self._sessions.turn(request.session):
+            async with self._sessions.turn(session):
                 if connection.peer_gone():
                     # Nobody hears the result of what waited for its turn: it is not begun.
                     raise anyio.BrokenResourceError
@@ -122,7 +133,7 @@ class Calls:
                 return ended
             outcome = await self._owner(ended, connection)
             if outcome != "allowed":
-                async with self._sessions.turn(request.session):
+                async with self._sessions.turn(session):
                     return await self._refuse(ended.errand, REASONS[_REFUSED[outcome]])
             errand = _with_permit(ended)
 
@@ -150,7 +161,7 @@ class Calls:
         label = session.label if session else strictest()
         question = Question(session=session, label=label, tool=request.tool, arguments=request.arguments)
         decision = await self._decider.decide(question)
-        permit = errand.permitted(_origin(decision), label) if decision.verdict == "ask" else None
+        permit = errand.permitted(_site(decision), label) if decision.verdict == "ask" else None
         if permit is not None:
             decision = await self._decider.decide(msgspec.structs.replace(question, approved=True))
         elif decision.verdict == "ask" and errand.outdated(label):
@@ -166,14 +177,13 @@ class Calls:
     def _ask(self, errand: Errand, decision: Decision) -> Paused:
         request = errand.request
         asked = Asked(
-            session=request.session,
-            call=request.call,
-            tool=request.tool,
+            origin=errand.origin,
+            hop=errand.hop,
             text=_question(errand, decision),
             arguments_sha256=arguments_sha256(request.arguments),
             label=decision.label,
         )
-        return Paused(errand, self._approvals.ask(asked), _origin(decision))
+        return Paused(errand, self._approvals.ask(asked), _site(decision))
 
     async def _owner(self, paused: Paused, connection: Connection) -> Outcome:
         """Tell the requester that the owner is asked, and wait."""
@@ -206,11 +216,11 @@ class Calls:
 
 def _with_permit(paused: Paused) -> Errand:
     waiting, errand = paused.waiting, paused.errand
-    permit = Permit(waiting.approval.approval, waiting.label, waiting.arguments_sha256, paused.origin)
+    permit = Permit(waiting.approval.approval, waiting.label, waiting.arguments_sha256, paused.site)
     return msgspec.structs.replace(errand, permits=(*errand.permits, permit))
 
 
-def _origin(decision: Decision) -> Origin | None:
+def _site(decision: Decision) -> Site | None:
     url = decision.facts.subject.url if decision.facts else None
     return (url.scheme, url.host, url.port) if url else None
 
