@@ -1,8 +1,9 @@
 """brokerd as loopd sees it: sessions whose labels only rise, tool calls with answers that a test sets, approvals.
 
 Features: `tools` maps a tool to what answers it (a `Says`, or a function of the request); any other is refused. A `Says`
-may wait for the owner (`asks`) or for `release` (`holds`). `lost` sessions are refused with session-state-lost, `busy`
-faults every call. An approval says that it lapses at `expires`. Every request is kept in `requests`.
+may wait for the owner (`asks`) or for `release` (`holds`). `lost` sessions are refused with session-state-lost, `fault`
+faults every call. An approval says that it lapses at `expires`; a call that is asked again waits for the same one.
+`breaks` is how many calls are cut off once the owner is asked, `cuts` how many before. Every request is in `requests`.
 """
 
 import threading
@@ -58,6 +59,9 @@ class FakeBrokerd(FramedFake):
         self.fault: str | None = None
         self.expires = "2026-09-24T22:00:00Z"
         self.requests: list[Any] = []
+        self.breaks = 0
+        self.cuts = 0
+        self._asked_for: dict[tuple[str, str], str] = {}
         self._approvals: dict[str, tuple[threading.Event, list[bool]]] = {}
         self._released = threading.Event()
 
@@ -110,6 +114,9 @@ class FakeBrokerd(FramedFake):
             raise Fault(self.fault)
         if request.session not in self.labels:
             raise Fault("session-not-open")
+        if self.cuts:
+            self.cuts -= 1
+            raise ConnectionError
         answer = self.tools.get(request.tool, REFUSED)
         says = answer(request) if callable(answer) else answer
         if says.asks and not self._asked(request, send):
@@ -123,9 +130,12 @@ class FakeBrokerd(FramedFake):
         )
 
     def _asked(self, request: ToolRequest, send: Send) -> bool:
-        approval = new_approval_id()
-        answered, allowed = self._approvals[approval] = (threading.Event(), [])
+        approval = self._asked_for.setdefault((request.session, request.call), new_approval_id())
+        answered, allowed = self._approvals.setdefault(approval, (threading.Event(), []))
         send(ApprovalWanted(approval=approval, text=f"run {request.tool}?", expires=self.expires))
+        if self.breaks:
+            self.breaks -= 1
+            raise ConnectionError
         answered.wait(30)
         return allowed == [True]
 

@@ -1,7 +1,12 @@
-"""brokerd, asked over `run/loop-broker/broker.sock`: sessions and their labels, tool calls, approvals."""
+"""brokerd, asked over `run/loop-broker/broker.sock`: sessions and their labels, tool calls, approvals.
+
+A request is sent once. Only a tool call of which brokerd said that it waits for the owner is sent again when brokerd
+went away meanwhile: it has not run, brokerd knows the approval by the call, and answers one that had begun without it.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +38,9 @@ _CALL_SECONDS: Final = 180.0
 _UNTOLD_SECONDS: Final = 7200.0
 """Of an approval whose end cannot be read; one lapses after an hour by default."""
 _LIST_SECONDS: Final = 1.0
+_PAUSES_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Between two times of asking again; the last one from then on."""
+_NOT_HEARD: Final = frozenset({UNREACHABLE, "busy"})
 _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-lost"})
 
 
@@ -97,12 +105,25 @@ class BrokerPort:
             logger().warning("session-not-closed", session=session, code=fault.code)
 
     async def run(
-        self, session: str, wanted: Wanted, asked: Callable[[ApprovalAsked], Any]
+        self, session: str, wanted: Wanted, asked: Callable[[ApprovalAsked], Any], stop: anyio.Event
     ) -> ToolAnswered | ToolFailed:
-        """Have a call decided and run. `asked` is told when it waits for the owner."""
+        """Have a call decided and run. `asked` is told when it waits for the owner.
+
+        While it waits, a brokerd that went away is asked again until the approval lapses, or `stop` is set.
+        """
         request = ToolRequest(session=session, call=wanted.call.id, tool=wanted.tool, arguments=wanted.arguments)
+        question = _Question(asked, stop)
+        pauses = chain(_PAUSES_SECONDS, repeat(_PAUSES_SECONDS[-1]))
         try:
-            return await self._run(request, asked)
+            while True:
+                try:
+                    return await self._run(request, question)
+                except Fault as fault:
+                    if fault.code not in _NOT_HEARD or question.left_s(self._clock()) <= 0 or stop.is_set():
+                        raise
+                    logger().warning("approval-asked-again", session=session, call=request.call, code=fault.code)
+                with anyio.move_on_after(next(pauses)):
+                    await stop.wait()
         except Fault as fault:
             return ToolFailed(fault.code, fault.message, fault.code in _ENDS_TURN)
 
@@ -123,7 +144,7 @@ class BrokerPort:
         limits = {"connect_within_s": self._connect_within_s, **limits}
         return await call(self._path, request, reply, unreachable=UNREACHABLE, **limits)
 
-    async def _run(self, request: ToolRequest, asked: Callable[[ApprovalAsked], Any]) -> ToolAnswered:
+    async def _run(self, request: ToolRequest, question: "_Question") -> ToolAnswered:
         limit_s = _CALL_SECONDS
         async with stream(
             self._path,
@@ -139,8 +160,28 @@ class BrokerPort:
                 if isinstance(answer, ToolResponse):
                     return ToolAnswered(answer.ok, answer.text, Label(answer.class_, answer.untrusted))
                 # It is answered or lapses by then, and what was allowed is run after.
-                limit_s = _seconds_until(answer.expires, self._clock()) + _CALL_SECONDS
-                await asked(ApprovalAsked(answer.approval, answer.text, answer.expires))
+                await question.hear(answer)
+                limit_s = question.left_s(self._clock()) + _CALL_SECONDS
+
+
+class _Question:
+    """What the owner is asked about a call, as far as it is known."""
+
+    def __init__(self, asked: Callable[[ApprovalAsked], Any], stop: anyio.Event) -> None:
+        self._asked = asked
+        self._stop = stop
+        self._last: ApprovalWanted | None = None
+
+    async def hear(self, wanted: ApprovalWanted) -> None:
+        """Pass a question on; the same one again only when the turn was stopped meanwhile, to be denied."""
+        known = self._last is not None and self._last.approval == wanted.approval
+        self._last = wanted
+        if not known or self._stop.is_set():
+            await self._asked(ApprovalAsked(wanted.approval, wanted.text, wanted.expires))
+
+    def left_s(self, time: datetime) -> float:
+        """How long it waits for the owner still; 0 when nobody is asked."""
+        return _seconds_until(self._last.expires, time) if self._last else 0.0
 
 
 def _seconds_until(expires: str, time: datetime) -> float:

@@ -57,6 +57,7 @@ class Driver:
         self._broker, self._model = ports
         self._settings = model
         self._emit = emit
+        self._stop = anyio.Event()
         self._asking: anyio.CancelScope | None = None
         self._cancelled = False
 
@@ -78,6 +79,7 @@ class Driver:
             Fault: `internal`: a record could not be written. The log is whole as far as it goes.
 
         """
+        self._stop = stop
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch, stop)
             try:
@@ -115,7 +117,7 @@ class Driver:
             case AskModel(final):
                 return await self._ask(final=final)
             case RunTool(wanted):
-                return await self._broker.run(self._baseline.session, wanted, self._asked)
+                return await self._broker.run(self._baseline.session, wanted, self._asked, self._stop)
             case CancelModel():
                 self._cancelled = True
                 if self._asking is not None:
