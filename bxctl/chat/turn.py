@@ -20,6 +20,8 @@ from proto.role.call import call, stream
 
 _ROW = "owner-loop"
 _ASK_SECONDS = 30.0
+_AGAIN_SECONDS = 1.0
+_NOT_THERE = "brokerd-unreachable"
 
 
 class Left(Exception):
@@ -35,6 +37,7 @@ class Turn:
         self._path = box.socket(_ROW)
         self._view = view
         self._stops = 0
+        self._over = False
         self._left = asyncio.Event()
         self._errands: set[asyncio.Task[None]] = set()
 
@@ -59,6 +62,7 @@ class Turn:
             raise self._told(fault) from None
         finally:
             _restore_interrupt(before)
+            self._over = True
             for errand in self._errands:
                 with suppress(Fault):
                     await errand
@@ -90,10 +94,20 @@ class Turn:
         with suppress(asyncio.CancelledError):
             await decided
         if allow is not None:
-            answer = ApprovalAnswer(approval=wanted.approval, allow=allow, by="chat")
-            # Answered elsewhere in the same moment: what came of it is on its way.
-            with suppress(Fault):
+            self._errands.add(asyncio.ensure_future(self._hand_on(wanted.approval, allow=allow)))
+
+    async def _hand_on(self, approval: str, *, allow: bool) -> None:
+        """Have the owner's answer taken; while brokerd is away the call waits, and so does its answer."""
+        answer = ApprovalAnswer(approval=approval, allow=allow, by="chat")
+        while not self._over:
+            try:
                 await call(self._path, answer, Ok, timeout_s=_ASK_SECONDS)
+            except Fault as fault:
+                if fault.code == _NOT_THERE:
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                    continue
+                # Answered elsewhere in the same moment: what came of it is on its way.
+            return
 
     def _interrupted(self) -> None:
         self._stops += 1

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from proto.faults import Fault
 from proto.labels import DataClass
 from proto.messages import broker, loop, wire
 from proto.role.serve import Connection
@@ -30,9 +31,13 @@ def _environ(home: Path) -> dict[str, str]:
 
 
 class Asking:
-    """A loopd whose turn waits for an approval: until it is answered here, or decided elsewhere."""
+    """A loopd whose turn waits for an approval: until it is answered here, or decided elsewhere.
 
-    def __init__(self, fakes: Fakes, *, elsewhere: bool = False, holds: bool = False) -> None:
+    The first `away` answers find no brokerd.
+    """
+
+    def __init__(self, fakes: Fakes, *, elsewhere: bool = False, holds: bool = False, away: int = 0) -> None:
+        self.away = away
         self.answers: list[broker.ApprovalAnswer] = []
         self.holds = holds
         self._elsewhere = elsewhere
@@ -62,6 +67,9 @@ class Asking:
         return DONE
 
     async def _answered(self, request: broker.ApprovalAnswer, connection: Connection) -> wire.Ok:
+        if self.away:
+            self.away -= 1
+            raise Fault("brokerd-unreachable")
         self.answers.append(request)
         return wire.Ok()
 
@@ -113,6 +121,16 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(fakes: Fakes, hom
         screen.wait_for("denied")
         assert screen.ended() == 0
     assert [answer.allow for answer in asking.answers] == [False]
+
+
+def test_an_answer_waits_for_a_brokerd_that_is_away(fakes: Fakes, home: Path) -> None:
+    asking = Asking(fakes, away=1)
+    with fakes.serving(), terminal.running("chat", "hello", environ=_environ(home)) as screen:
+        screen.wait_for("allow it? [y/n]")
+        screen.type("yes\r")
+        screen.wait_for("an answer\r\nof two lines")
+        assert screen.ended() == 0
+    assert [answer.allow for answer in asking.answers] == [True]
 
 
 def test_a_question_that_is_decided_elsewhere_goes_away(fakes: Fakes, home: Path) -> None:
