@@ -19,9 +19,10 @@ from proto.labels import PRIVATE, DataClass, Label, join
 # Lists and maps inside each other in one line. Decoders give up at a depth that depends on their caller's, and a log
 # must be read alike by whoever reads it.
 NESTING_LIMIT: Final = 128
-# `fromisoformat` takes weeks and times without colons too, others in each version of Python.
+# `fromisoformat` takes weeks, times without colons and the hour 24 too, others in each version of Python.
+_HOUR_MINUTE: Final = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
+    rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_HOUR_MINUTE}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?:Z|[+-]{_HOUR_MINUTE})"
 )
 
 

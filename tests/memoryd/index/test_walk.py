@@ -139,6 +139,21 @@ def test_what_is_no_record_is_damage(damaged: bytes) -> None:
         walk(SESSION, damaged, WalkState())
 
 
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(f"2026-09-20T{time}Z" for time in ("24:00", "24:00:00", "24:00:00.0", "25:00:00", "14:60:00", "14:02:60")),
+        *(f"2026-09-20T14:02:00{offset}" for offset in ("+24:00", "-24:00", "+02:60", "-00:99", "+2:00", "z")),
+        "2026-09-31T14:02:00Z",
+        "2026-13-01T14:02:00Z",
+        "0001-01-01T00:00:00+23:59",
+    ],
+)
+def test_a_time_that_is_none_is_damage_in_every_version_of_python(time: str) -> None:
+    with pytest.raises(DamagedRecord):
+        walked(said("a").replace(TIME.encode(), time.encode()))
+
+
 @pytest.mark.parametrize("time", ["2026-09-20T14:02:00.123456+02:00", "2026-09-20T14:02Z", "9999-12-31T23:59:59Z"])
 def test_every_form_of_a_time_with_an_offset_is_read(time: str) -> None:
     rows, _ = walked(said("a").replace(TIME.encode(), time.encode()))
