@@ -28,10 +28,15 @@ def pack(message: msgspec.Struct) -> bytes:
         Fault: `frame-too-large`; nothing of it may be sent.
 
     """
-    body = _encoder.encode(message)
-    if len(body) > MAX_FRAME:
+    data = body(message)
+    if len(data) > MAX_FRAME:
         raise Fault("frame-too-large")
-    return _LENGTH.pack(len(body)) + body
+    return _LENGTH.pack(len(data)) + data
+
+
+def body(message: msgspec.Struct) -> bytes:
+    """The body of a message's frame, of any length: all of it where a datagram is the frame."""
+    return _encoder.encode(message)
 
 
 def body_length(header: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What every framed socket has: `ping`, `ok`, `error`, and the base of a request."""
+"""What every framed socket has: `ping`, `ok`, `error`, and the bases of what is asked, answered and told."""
 
 import msgspec
 
@@ -21,6 +21,10 @@ class Request(
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """The base of what may be answered; every field is written."""
+
+
+class Datagram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """The base of what is told in a datagram and never answered."""
 
 
 class Ping(Request, frozen=True, tag="ping"):

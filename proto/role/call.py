@@ -1,6 +1,7 @@
 """Asking another daemon over its framed socket, from anyio: one request, one reply or a stream of them.
 
 A connect is tried again within the time that the caller gives; a request that was sent is never sent twice.
+A request takes the trace along that is under way.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +15,8 @@ import msgspec
 
 from proto import frame
 from proto.faults import Fault
-from proto.messages.wire import Error
+from proto.messages.wire import Error, Request
+from proto.role import trace
 
 _RETRY_SECONDS = 0.1
 
@@ -64,7 +66,7 @@ async def stream(
     async with connection:
         # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
         with suppress(anyio.BrokenResourceError, OSError):
-            await connection.send(frame.pack(request))
+            await connection.send(frame.pack(_traced(request)))
         yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
 
 
@@ -123,6 +125,14 @@ async def _connect(path: Path, within_s: float, unreachable: str) -> anyio.abc.S
             if anyio.current_time() + _RETRY_SECONDS > deadline:
                 raise Fault(unreachable) from None
             await anyio.sleep(_RETRY_SECONDS)
+
+
+def _traced(request: msgspec.Struct) -> msgspec.Struct:
+    """The request as part of the trace that is under way, unless it says which one it belongs to."""
+    under_way = trace.current()
+    if under_way is None or not isinstance(request, Request) or request.trace is not None:
+        return request
+    return msgspec.structs.replace(request, trace=under_way)
 
 
 def _fault(error: Error) -> Fault:

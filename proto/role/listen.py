@@ -29,6 +29,34 @@ def listen(path: Path) -> socket.socket:
         Fault: `socket-path-too-long`, `socket-in-use` (a live daemon), `socket-not-ours` (not a socket).
 
     """
+    return _at(path, socket.SOCK_STREAM)
+
+
+def datagrams(path: Path) -> socket.socket:
+    """A non-blocking socket at a path that receives datagrams; each comes with its sender's credentials (unix(7)).
+
+    Raises:
+        Fault: as `listen`.
+
+    """
+    receiving = _at(path, socket.SOCK_DGRAM)
+    receiving.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return receiving
+
+
+def clear(path: Path) -> None:
+    """Remove a socket of datagrams that a daemon which has ended left at a path.
+
+    Raises:
+        Fault: `socket-in-use`, `socket-not-ours`.
+
+    """
+    if path.parent.is_dir():
+        with _locked(path):
+            _clear(path, socket.SOCK_DGRAM)
+
+
+def _at(path: Path, kind: socket.SocketKind) -> socket.socket:
     if passed := _passed().get(str(path)):
         passed.setblocking(False)
         return passed
@@ -39,12 +67,12 @@ def listen(path: Path) -> socket.socket:
         )
     durable.make_folder(path.parent)
     with _locked(path):
-        _clear(path)
-        return _bind(path)
+        _clear(path, kind)
+        return _bind(path, kind)
 
 
-def _bind(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+def _bind(path: Path, kind: socket.SocketKind) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
     before = os.umask(0o177)
     try:
         listener.bind(str(path))
@@ -53,7 +81,8 @@ def _bind(path: Path) -> socket.socket:
         raise
     finally:
         os.umask(before)
-    listener.listen(_BACKLOG)
+    if kind == socket.SOCK_STREAM:
+        listener.listen(_BACKLOG)
     listener.setblocking(False)
     return listener
 
@@ -69,7 +98,7 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _clear(path: Path) -> None:
+def _clear(path: Path, kind: socket.SocketKind) -> None:
     """Remove a socket that nobody listens on; leave everything else and say so."""
     try:
         mode = path.lstat().st_mode
@@ -77,7 +106,7 @@ def _clear(path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise Fault("socket-not-ours", f"{path}: there is something that is not a socket; move it away")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+    with socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC) as probe:
         probe.setblocking(False)
         refused = probe.connect_ex(str(path)) == errno.ECONNREFUSED
     if not refused:

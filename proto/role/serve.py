@@ -19,6 +19,7 @@ from anyio.abc import SocketAttribute
 from proto import frame
 from proto.faults import Fault
 from proto.messages.wire import Ok, Ping, error_of
+from proto.role import trace
 from proto.role.log import logger
 
 FRAME_SECONDS: Final = 5.0
@@ -90,6 +91,7 @@ class Server:
                 raise Fault("busy")
             request = self._decoder.decode(await _receive_body(stream))
             connection = Connection(stream, self._row, peer_pid)
+            trace.follow(request.trace)
             reply = Ok() if type(request) is Ping else await self._desk(request, connection)
             data = frame.pack(reply)
         except Fault as fault:

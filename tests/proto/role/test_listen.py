@@ -2,17 +2,18 @@
 
 import socket
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from proto.faults import Fault
-from proto.role.listen import listen
+from proto.role.listen import clear, datagrams, listen
 
 
-def _code(path: Path) -> str:
+def _code(path: Path, opening: Callable[[Path], object] = listen) -> str:
     with pytest.raises(Fault) as caught:
-        listen(path)
+        opening(path)
     return caught.value.code
 
 
@@ -51,3 +52,24 @@ def test_a_link_at_the_path_is_kept(home: Path) -> None:
 
 def test_a_path_too_long_is_told(home: Path) -> None:
     assert _code(home / ("x" * 100) / "s.sock") == "socket-path-too-long"
+
+
+def test_a_socket_of_datagrams_is_as_private_and_as_much_its_own(home: Path) -> None:
+    path = home / "run" / "a-b" / "s.sock"
+    with datagrams(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert _code(path, datagrams) == _code(path, clear) == "socket-in-use"
+    datagrams(path).close()
+    clear(path)
+    assert not path.exists()
+    clear(path)
+    clear(home / "no" / "s.sock")
+    assert not (home / "no").exists()
+
+
+def test_neither_kind_of_socket_takes_the_place_of_the_other(home: Path) -> None:
+    with listen(home / "a.sock"), datagrams(home / "b.sock"):
+        assert _code(home / "a.sock", datagrams) == _code(home / "b.sock") == "socket-in-use"
+    (home / "c.sock").write_text("mine")
+    assert _code(home / "c.sock", clear) == "socket-not-ours"

@@ -1,0 +1,200 @@
+"""Traces: each daemon tells of its work in spans, one datagram each to egressd, never waited for, dropped when full.
+
+A trace goes along with requests as a W3C traceparent: `role.serve` takes it from what is asked, `role.call` puts it
+into what is asked on, and a span in between becomes the parent. Where egressd sends no traces on there is no socket,
+and then nothing is made, packed or sent.
+"""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from proto import frame
+from proto.faults import Fault
+from proto.ids import is_traceparent
+from proto.messages.spans import MOST_BYTES, Service, Span, TextClass, Value
+
+Kind = Literal["internal", "server", "client"]
+_LONGEST_CHARS: Final = 2_000
+_MOST_ITEMS: Final = 50
+_ITEM_CHARS: Final = 200
+_DATAGRAMS: Final = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+_NO_TRACE: Final = "0" * 32
+_NO_SPAN: Final = "0" * 16
+
+
+class Sink(Protocol):
+    """Where spans go."""
+
+    def is_open(self) -> bool:
+        """Whether anybody wants them."""
+        ...
+
+    def send(self, span: Span) -> None:
+        """Take a span, or drop it; never wait, and never fail."""
+        ...
+
+
+class Datagrams:
+    """egressd's socket. It is there only while egressd sends traces on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+
+    def is_open(self) -> bool:
+        """Whether the socket is there."""
+        return os.path.exists(self._path)
+
+    def send(self, span: Span) -> None:
+        """Send a span, without its texts where it is too long with them."""
+        data = frame.body(span)
+        if len(data) > MOST_BYTES:
+            data = frame.body(msgspec.structs.replace(span, texts={}, class_=None))
+        # Full, gone, or no path of a socket: a span is worth no more than this.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, _DATAGRAMS) as sending:
+            sending.sendto(data, self._path)
+
+
+class _Told(NamedTuple):
+    service: Service
+    sink: Sink
+
+
+_told: _Told | None = None
+_under_way: ContextVar[str | None] = ContextVar("trace", default=None)
+
+
+def start(service: Service, sink: Sink | None) -> None:
+    """From now on this process tells a sink of its spans, in the name of a daemon; None: nobody."""
+    global _told  # noqa: PLW0603  (one a process, as its log)
+    _told = None if sink is None else _Told(service, sink)
+
+
+def current() -> str | None:
+    """The traceparent of what is under way in this task, or None."""
+    return _under_way.get()
+
+
+def follow(trace: str | None) -> None:
+    """What this task does from now on belongs to a trace: the one that came with a request."""
+    _under_way.set(trace)
+
+
+class Work:
+    """A span that has begun; what is said of it is said until it ends."""
+
+    def __init__(self, name: str, kind: Kind, parent: str | None) -> None:
+        self.name = name
+        self.kind = kind
+        self.began_ns = time.time_ns()
+        self.error: str | None = None
+        """How it failed, in a word."""
+        self.trace_id, self.parent_id = _read(parent)
+        self.span_id = secrets.token_hex(8)
+        self._attributes: dict[str, Value] = {}
+        self._texts: dict[str, str] = {}
+        self._class: TextClass | None = None
+
+    @property
+    def traceparent(self) -> str:
+        """What a request takes along, so that its spans are children of this one."""
+        return f"00-{self.trace_id}-{self.span_id}-01"
+
+    def say(self, attributes: Mapping[str, Value | None]) -> None:
+        """Attributes of the span; those that are None are left out."""
+        self._attributes.update({name: _clipped(value) for name, value in attributes.items() if value is not None})
+
+    def quote(self, class_: TextClass, texts: Mapping[str, str]) -> None:
+        """The texts of the span and their class: above the ceiling of traces they are left out."""
+        self._texts = {name: _clip(text, _LONGEST_CHARS) for name, text in texts.items()}
+        self._class = class_
+
+    def ended(self, service: Service) -> Span:
+        """The span as it is told."""
+        return Span(
+            trace=self.trace_id,
+            span=self.span_id,
+            parent=self.parent_id,
+            name=self.name,
+            span_kind=self.kind,
+            service=service,
+            version=version(),
+            began_ns=self.began_ns,
+            # A clock that was set back meanwhile must not make it end before it began.
+            ended_ns=max(self.began_ns, time.time_ns()),
+            attributes=self._attributes,
+            texts=self._texts,
+            class_=self._class,
+            error=self.error,
+        )
+
+
+@contextmanager
+def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Iterator[Work]:
+    """A span of what is done in the block; a child of `parent`, or else of what is under way.
+
+    An exception that leaves the block is its error. Requests that leave inside it take it along.
+    """
+    work = Work(name, kind, parent or current())
+    told = _told
+    if told is None or not told.sink.is_open():
+        yield work
+        return
+    before = _under_way.set(work.traceparent)
+    try:
+        yield work
+    except BaseException as error:
+        work.error = work.error or _word(error)
+        raise
+    finally:
+        _under_way.reset(before)
+        told.sink.send(work.ended(told.service))
+
+
+@cache
+def version() -> str:
+    """The version of the box; empty where it runs uninstalled."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("boxmaker")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _read(parent: str | None) -> tuple[str, str | None]:
+    """The trace and the parent that a traceparent names; a new trace where it names none (W3C Trace Context, 3.2.2)."""
+    if parent is not None and is_traceparent(parent) and not parent.startswith("ff"):
+        _, trace_id, parent_id, _ = parent.split("-")
+        if trace_id != _NO_TRACE and parent_id != _NO_SPAN:
+            return trace_id, parent_id
+    return secrets.token_hex(16), None
+
+
+def _word(error: BaseException) -> str:
+    return error.code if isinstance(error, Fault) else type(error).__name__
+
+
+def _clipped(value: Value) -> Value:
+    match value:
+        case str():
+            return _clip(value, _LONGEST_CHARS)
+        case list():
+            return [_clip(item, _ITEM_CHARS) for item in value[:_MOST_ITEMS]]
+        case _:
+            return value
+
+
+def _clip(text: str, longest_chars: int) -> str:
+    """A text that is not too long, and that is Unicode: half of a surrogate pair cannot be sent."""
+    kept = text if len(text) <= longest_chars else f"{text[: longest_chars - 1]}…"
+    return kept if kept.isascii() else kept.encode("utf-8", "replace").decode()
