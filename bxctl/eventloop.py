@@ -7,11 +7,13 @@ from typing import Any
 
 import anyio
 
+from proto.role.loop import Loop
+
 
 def run(function: Callable[..., Awaitable[int]], *arguments: Any) -> int:
     """Run a coroutine function to its end; what it raised comes alone, not in a group of one."""
     try:
-        return anyio.run(function, *arguments)
+        return anyio.run(function, *arguments, backend_options={"loop_factory": Loop})
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):

@@ -1,16 +1,16 @@
 """Fixtures that every test may use."""
 
-import asyncio
-import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+
+from proto.role.loop import Loop
 
 # No test is about time: a busy machine is no failure. A test that writes under `tmp_path` cleans up in each example.
 settings.register_profile(
@@ -30,25 +30,6 @@ def home() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="bx"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
-
-
-class Loop(asyncio.SelectorEventLoop):
-    """An event loop in which bytes may arrive in the very step in which nobody waits for them any more.
-
-    anyio's Unix sockets wait for `Future.set_result` to be called when there is something to read. When the wait is
-    cancelled in the same step, the future is done already, and the error of setting it twice would fail a test.
-    """
-
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
-        super().add_reader(fd, _unless_done, callback, *args)
-
-    def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
-        super().add_writer(fd, _unless_done, callback, *args)
-
-
-def _unless_done(callback: Callable[..., Any], *args: Any) -> None:
-    with contextlib.suppress(asyncio.InvalidStateError):
-        callback(*args)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from anyio.abc import TaskStatus
 from proto.faults import Fault
 from proto.home import default_home
 from proto.role import durable, listen, log, ready
+from proto.role.loop import Loop
 from proto.role.serve import Desk, Server
 from proto.sockets import Socket
 
@@ -51,7 +52,7 @@ def main(daemon: str, about: str, run: Run) -> int:
     harden()
     logger = log.start(daemon, os.environ.get("BOXMAKER_LOG", "info"))
     try:
-        anyio.run(_life, run, arguments)
+        anyio.run(_life, run, arguments, backend_options={"loop_factory": Loop})
     except Fault as fault:
         # The sentence is the whole story: no traceback.
         logger.error("start-failed", code=fault.code, message=str(fault), runbook=fault.runbook)  # noqa: TRY400

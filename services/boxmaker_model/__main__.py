@@ -24,6 +24,7 @@ from boxmaker_model.tokens import count_tokens
 from boxmaker_model.weights import ModelAbsent
 from proto.faults import Fault
 from proto.role import listen, log, ready
+from proto.role.loop import Loop
 from proto.role.main import harden
 
 _LEAST_CONTEXT: Final = 256
@@ -75,7 +76,7 @@ def _serve_until_ended(path: Path, context_tokens: int) -> NoReturn:
     with listen.listen(path) as listening:
         engine = Engine(path.with_name(f"inner-{path.name}"), context_tokens)
         try:
-            anyio.run(_serve, engine, listening)
+            anyio.run(_serve, engine, listening, backend_options={"loop_factory": Loop})
         finally:
             engine.remove_socket()
     log.logger().info("stopped")

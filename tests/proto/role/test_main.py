@@ -1,5 +1,6 @@
 """A daemon's life: ready when it serves, 0 on SIGTERM however often, 1 and one sentence for a fault at start."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -34,6 +35,32 @@ sys.exit(main.main("example", "An example.", run))
 """
 
 
+_RACE = """
+import asyncio, socket, sys
+from proto.role import main
+
+async def run(arguments, ready):
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    raised = []
+    for add, remove in ((loop.add_reader, loop.remove_reader), (loop.add_writer, loop.remove_writer)):
+        theirs.send(b"x")
+        waiting = loop.create_future()
+        add(ours, waiting.set_result, None)
+        waiting.add_done_callback(lambda _: remove(ours))
+        loop.call_soon(waiting.cancel)  # in one step: it is cancelled, then the bytes are seen, then its callback runs
+        await asyncio.sleep(0.05)
+        remove(ours)
+        waiting = loop.create_future()
+        add(ours, waiting.set_result, "bytes")
+        assert await waiting == "bytes"
+        remove(ours)
+    ready()
+
+sys.exit(main.main("example", "An example.", run))
+"""
+
+
 def _start(home: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", _DAEMON, "serve", "--home", str(home)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -45,6 +72,14 @@ def _wait_ready(daemon: subprocess.Popen[str]) -> None:
         if '"ready"' in line:
             return
     raise AssertionError("never ready")
+
+
+def test_a_wait_that_is_cancelled_as_its_bytes_arrive_writes_no_traceback() -> None:
+    ended = subprocess.run([sys.executable, "-c", _RACE, "serve"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, [json.loads(line)["event"] for line in ended.stderr.splitlines()]) == (
+        0,
+        ["ready", "stopped"],
+    )
 
 
 def test_sigterm_ends_it_with_0_and_a_second_one_changes_nothing(home: Path) -> None:

@@ -1,0 +1,28 @@
+"""The event loop that a daemon runs on: asyncio's, in which a wait may be cancelled as its bytes arrive.
+
+anyio's Unix sockets have the loop call `set_result` of a future when there is something to read. When the wait is
+cancelled in that very step, the future is done already, and asyncio writes a traceback to standard error. The bytes
+stay in the socket, so that there is nothing to do.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """What `anyio.run` is given as `loop_factory`."""
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        """Call back whenever there is something to read, but no future that is done."""
+        super().add_reader(fd, _unless_done, callback, *args)
+
+    def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        """Call back whenever something can be written, but no future that is done."""
+        super().add_writer(fd, _unless_done, callback, *args)
+
+
+def _unless_done(callback: Callable[..., Any], *args: Any) -> None:
+    of = getattr(callback, "__self__", None)
+    if not (isinstance(of, asyncio.Future) and of.done()):
+        callback(*args)
