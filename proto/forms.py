@@ -25,8 +25,13 @@ BASE_URL: Final = Form(
     r"^(https://[^/?#]+|http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?|unix:[^?#]+)(/[^?#]*)?\Z",
     "https://HOST, http:// to loopback, or unix:PATH",
 )
+TUNNEL_HOST: Final = Form(
+    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?\Z",
+    "a host's name in lower case, and perhaps :PORT, such as api.github.com",
+)
+SHA256: Final = Form(r"^[0-9a-f]{64}\Z", "a SHA-256 in hexadecimal")
 
-_ALL: Final = (SESSION, CALL, EDIT, APPROVAL, NAME, DOMAIN, TRACEPARENT, BASE_URL)
+_ALL: Final = (SESSION, CALL, EDIT, APPROVAL, NAME, DOMAIN, TRACEPARENT, BASE_URL, TUNNEL_HOST, SHA256)
 
 
 def in_words(message: str) -> str:

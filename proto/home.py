@@ -33,6 +33,7 @@ PATHS: Final = (
     HomePath("policy/", OWNER, ("brokerd",), "the root's own Rego"),
     HomePath("prices.toml", OWNER, ("egressd",), "prices of models"),
     HomePath("credentials.env", OWNER, ("egressd",), "keys, 0600"),
+    HomePath("local/.virtual-key", OWNER, ("egressd",), "the gateway's key, 0600"),
     HomePath("memory/", "memoryd", (), "identity files, notes, edits, recalls"),
     HomePath("record/", "memoryd", (), "the shared record"),
     HomePath("index/", "memoryd", (), "the full-text index; disposable"),

@@ -10,29 +10,95 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from proto import forms
-from proto.ids import DestinationName
+from proto.ids import DestinationName, DomainId
 from proto.labels import DataClass
 from proto.role.config import load
 
 BaseUrl = Annotated[str, msgspec.Meta(pattern=forms.BASE_URL.pattern)]
+Api = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "code-assist"]
+"""The APIs of models that egressd knows."""
+Auth = Literal["subscription", "key", "gateway", "none"]
+"""Whose credential a call carries: the harness's own login, a key or a gateway's key that egressd holds, or none."""
+TunnelHost = Annotated[str, msgspec.Meta(pattern=forms.TUNNEL_HOST.pattern)]
+Tokens = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where bytes may go. The path of a request is put after `base_url` as it is."""
 
-    base_url: BaseUrl
-    """https://, http:// to loopback, or unix:PATH (a relative path is under the home)."""
-    api: Literal["openai-chat"] = "openai-chat"
+    base_url: BaseUrl | None = None
+    """https://, http:// to loopback, or unix:PATH (a relative path is under the home); none for tunnels alone. What
+    `base_url_from` names comes before it."""
+    base_url_from: str | None = None
+    """The name of a variable that holds the base URL, such as LLMAO_URL; looked for where credentials are."""
+    api: Api | list[Api] = "openai-chat"
+    """The APIs that it answers."""
     ceiling: DataClass = DataClass.PRIVATE
     """The highest class of a session whose bytes may go there."""
     credential: str | None = None
     """The name of the variable that holds the key; looked for where `docs/configuration.md` says."""
+    auth: list[Auth] | None = None
+    """How calls may be authorised there; without it `key` where a credential is named, else `none`."""
+    tunnels: list[TunnelHost] = []
+    """Hosts (`HOST` or `HOST:PORT`) to which TLS may be tunnelled: pinned, and not metered."""
+    max_output: Annotated[int, msgspec.Meta(ge=1, le=1 << 32)] = 128_000
+    """The most tokens that an answer is taken to have, where a request names no maximum (for `[spend]`)."""
+    hosted_tools: list[str] = []
+    """Tools run by the provider that a request may name, such as `web_search`; their use makes a session untrusted."""
+    quirks: list[Literal["system-fold", "output-cap", "models-catalog", "function-response-fold"]] = []
+    """What is changed in requests to it, by the names of `docs/egress.md`; nothing else ever is."""
+
+    def __post_init__(self) -> None:
+        """Refuse a destination that leads nowhere, or has no API."""
+        if self.base_url is None and self.base_url_from is None and not self.tunnels:
+            raise ValueError("a destination has a base_url, a base_url_from or tunnels")
+        if not self.apis:
+            raise ValueError("api names at least one API")
+
+    @property
+    def apis(self) -> tuple[Api, ...]:
+        """The APIs, one or more."""
+        return (self.api,) if isinstance(self.api, str) else tuple(self.api)
+
+    @property
+    def auths(self) -> tuple[Auth, ...]:
+        """How calls may be authorised."""
+        if self.auth is not None:
+            return tuple(self.auth)
+        return ("key",) if self.credential else ("none",)
+
+
+class Spend(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be spent at a destination; no limit where none is named. A day is UTC's."""
+
+    session_tokens: Tokens | None = None
+    """Tokens in and out of one session; in counts uncached, cache reads and cache writes."""
+    day_tokens: Tokens | None = None
+    """Tokens in and out of all sessions in a day."""
+    session_usd: Usd | None = None
+    """US dollars of one session's metered calls; a model without a price is refused."""
+    day_usd: Usd | None = None
+    """US dollars of all sessions' metered calls in a day."""
+
+
+class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the sessions of a domain."""
+
+    default_class: DataClass = DataClass.PRIVATE
+    """The class of what is filed without one."""
+    admit_own: bool = True
+    """Whether a task that a session files from a task that it holds starts as admitted."""
+    transcript_retention_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
+    """How long decision contexts, transcripts and sources are kept."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of grants.toml."""
 
     destinations: dict[DestinationName, Destination] = {}
+    spend: dict[DestinationName, Spend] = {}
+    domains: dict[DomainId, Domain] = {}
 
 
 FILE: Final = "grants.toml"

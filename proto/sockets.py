@@ -49,8 +49,9 @@ SOCKETS: Final = (
         "owner-memory", "bxctl", "memoryd", "admin.sock", "frames",
         (
             memory.Reindex, memory.MemoryAdmin, memory.Edits, memory.PendingEdits, memory.MemoryShow, wire.Verify,
+            memory.KeptList, memory.KeptShow, memory.KeptErase,
         ),
-        "reindex, the edit journal, review, verify",
+        "reindex, the edit journal, review, verify, kept material",
     ),
     Socket(
         "loop-broker", "loopd", "brokerd", "broker.sock", "frames",
@@ -60,7 +61,10 @@ SOCKETS: Final = (
         "sessions and their tool calls",
     ),
     Socket("egress-broker", "egressd", "brokerd", "broker.sock", "frames", (broker.EgressAsk,), "may this call leave?"),
-    Socket("egress-broker", "egressd", "brokerd", "tools.sock", "frames", (), "tool calls that came over MCP"),
+    Socket(
+        "egress-broker", "egressd", "brokerd", "tools.sock", "frames", (broker.ToolsList, broker.ToolRequest),
+        "tool calls that came over MCP",
+    ),
     Socket("launcher-broker", "launcherd", "brokerd", "broker.sock", "frames", (), "sessions of harnesses"),
     Socket(
         "owner-broker", "bxctl", "brokerd", "admin.sock", "frames",
@@ -75,13 +79,20 @@ SOCKETS: Final = (
         "broker-egress", "brokerd", "egressd", "egress.sock", "frames",
         (egress.Fetch, broker.SessionLabel), "decided fetches; a session's label rose",
     ),
-    Socket("launcher-egress", "launcherd", "egressd", "egress.sock", "frames", (), "a session's own HTTP socket"),
-    Socket("egress-memory", "egressd", "memoryd", "context.sock", "frames", (), "decision contexts, write only"),
+    Socket(
+        "launcher-egress", "launcherd", "egressd", "egress.sock", "frames",
+        (egress.EgressOpen, egress.EgressClose, egress.HarnessUsage),
+        "a session's own HTTP socket; a harness's own usage",
+    ),
+    Socket(
+        "egress-memory", "egressd", "memoryd", "context.sock", "frames",
+        (memory.KeepBegin, memory.KeepPiece, memory.KeepEnd), "decision contexts, write only",
+    ),
     Socket("launcher-memory", "launcherd", "memoryd", "transcript.sock", "frames", (), "transcripts, write only"),
     Socket("spans-egress", "every daemon", "egressd", "spans.sock", "datagrams", (), "trace spans, never waited for"),
     Socket(
-        "owner-egress", "bxctl", "egressd", "admin.sock", "frames", (egress.Usage, egress.Destinations),
-        "usage, destinations",
+        "owner-egress", "bxctl", "egressd", "admin.sock", "frames",
+        (egress.Usage, egress.Cost, egress.Models, egress.Destinations), "usage, cost, models, destinations",
     ),
     Socket("egress-model", "egressd", "boxmaker-model", "model.sock", "http", (), "the embedded model"),
     Socket("broker-launcher", "brokerd", "launcherd", "launch.sock", "frames", (), "decided calls to run in a sandbox"),

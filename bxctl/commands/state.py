@@ -47,7 +47,14 @@ def destinations(home: Home = None, json: Json = False) -> int:
     else:
         headers = ("destination", "address", "api", "up to", "key", "ready")
         rows = (
-            (one.destination, one.base_url, one.api, one.ceiling, one.credential, "yes" if one.ready else "no key")
+            (
+                one.destination,
+                one.base_url or "-",
+                ", ".join(one.apis),
+                one.ceiling,
+                one.credential,
+                "yes" if one.ready else "no key",
+            )
             for one in reply.destinations
         )
         render.table(headers, rows, empty="grants.toml names no destination")

@@ -1,6 +1,6 @@
 """What brokerd is asked: sessions and labels, tool calls, approvals, may-this-leave, and the owner's questions."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -8,6 +8,8 @@ from proto.ids import ApprovalId, CallId, DestinationName, DomainId, SessionId
 from proto.labels import DataClass
 from proto.messages.wire import Reply, Request
 from proto.tools import check_arguments
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 class SessionOpen(Request, frozen=True, tag="session_open"):
@@ -98,24 +100,60 @@ class ApprovalAnswer(Request, frozen=True, tag="approval_answer"):
     by: str
 
 
+class Spending(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is spent at a destination once a call has spent all that is reserved for it.
+
+    Tokens in and out, and nano-dollars (None where the model has no price); of the session, and of all of them today.
+    What other calls have reserved is in it.
+    """
+
+    session_tokens: Count
+    day_tokens: Count
+    session_nusd: Count | None
+    day_nusd: Count | None
+    metered: bool
+
+
 class EgressAsk(Request, frozen=True, tag="egress_ask"):
-    """May this session's bytes go to this destination, now? Asked at the last moment before the first one leaves."""
+    """May this session's bytes go to this destination, now? Asked at the last moment before the first one leaves.
+
+    `what`: a `call` of a model, a `read` that spends nothing (a list of models, a count), or a `tunnel` (method
+    CONNECT, the host and port as the path). `hosted_tools` are tools run by the provider that the request names; when
+    the call is allowed, the session is untrusted before this is answered. `spending` is None where nothing is spent.
+    """
 
     session: SessionId
     call: CallId
     destination: DestinationName
     method: str
     path: str
+    what: Literal["call", "read", "tunnel"] = "call"
+    model: str = ""
+    hosted_tools: list[str] = msgspec.field(default_factory=list)
+    spending: Spending | None = None
 
 
 class EgressDecision(Reply, frozen=True, tag="egress_decision"):
-    """Whether, by which reasons (ids of `proto.reasons`), and the label under which it was decided."""
+    """Whether, by which reasons (ids of `proto.reasons`), under which label, and the session's domain."""
 
     allow: bool
     reasons: list[str]
     message: str
     class_: DataClass = msgspec.field(name="class")
     untrusted: bool
+    domain: DomainId | None
+
+
+class ToolsList(Request, frozen=True, tag="tools_list"):
+    """Asks for the tools that a session may call over MCP."""
+
+    session: SessionId
+
+
+class ToolsListReply(Reply, frozen=True, tag="tools_list_reply"):
+    """The names of the tools, ids of `proto.tools`."""
+
+    tools: list[str]
 
 
 class Approvals(Request, frozen=True, tag="approvals"):

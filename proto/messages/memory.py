@@ -1,10 +1,11 @@
 """What memoryd is asked: by loopd (`memory_block`, `session_updated`), by brokerd (`memory_call`), by the owner."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from proto.ids import EditId, SessionId
+from proto import forms
+from proto.ids import CallId, DestinationName, DomainId, EditId, SessionId
 from proto.labels import DataClass
 from proto.messages.broker import ToolRequest
 from proto.messages.wire import Reply, Request
@@ -139,3 +140,148 @@ class MemoryShowReply(Reply, frozen=True, tag="memory_show_reply"):
     index: IndexState
     review: bool
     unread_notes: list[UnreadNote] = msgspec.field(default_factory=list)
+
+
+KeptKind = Literal["contexts", "transcripts", "sources"]
+"""The names of the holding of kept material: `record/<domain>/.<kind>/<session>/`."""
+Sha256 = Annotated[str, msgspec.Meta(pattern=forms.SHA256.pattern)]
+
+
+class KeptPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One body of an item: `request`, `response`, `transcript`, …; its size and digest, and whether it is whole.
+
+    `headers` are those of an allowlist, as they went over the wire.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=forms.NAME.pattern)]
+    size_bytes: Annotated[int, msgspec.Meta(ge=0)]
+    sha256: Sha256
+    whole: bool
+    headers: list[tuple[str, str]] = []
+
+
+class ContextAbout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a model call: where it went, how, and what came of it."""
+
+    turn: int
+    destination: DestinationName
+    auth: Literal["subscription", "key", "gateway", "none"]
+    route: str
+    method: str
+    path: str
+    status: int
+    model: str
+
+
+class KeepBegin(Request, frozen=True, tag="keep_begin"):
+    """Begins an item of kept material; answered `keep_begun`.
+
+    `call` is the item's id in its session. `time` is RFC 3339; `retention_days` counts from it. The label comes from
+    brokerd's answer. An item that is not ended within a minute of its last piece is dropped.
+    """
+
+    kept: KeptKind
+    session: SessionId
+    call: CallId
+    domain: DomainId
+    class_: DataClass = msgspec.field(name="class")
+    untrusted: bool
+    observed_by: Literal["egress", "harness"]
+    time: str
+    retention_days: int
+    context: ContextAbout | None
+
+
+class KeepBegun(Reply, frozen=True, tag="keep_begun"):
+    """The number under which pieces are sent."""
+
+    handle: str
+
+
+class KeepPiece(Request, frozen=True, tag="keep_piece"):
+    """The next bytes of a part; `offset` is where they go, the end of what is there. Answered `ok`."""
+
+    handle: str
+    part: Annotated[str, msgspec.Meta(pattern=forms.NAME.pattern)]
+    offset: Annotated[int, msgspec.Meta(ge=0)]
+    data: bytes
+
+
+class KeepEnd(Request, frozen=True, tag="keep_end"):
+    """The item is whole: every part with its size and digest, which are checked; `ok` when it is on disk.
+
+    What was not known when it began may be said again: `context` takes the earlier one's place.
+    """
+
+    handle: str
+    parts: list[KeptPart]
+    context: ContextAbout | None
+
+
+class KeptItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An item: what was said of it, and when it goes. `entries` are the ids served to the session until then.
+
+    `erased` is why its bodies are gone (`retention`, or the owner's word), when they are; the rest stays.
+    """
+
+    kept: KeptKind
+    session: SessionId
+    call: CallId
+    domain: DomainId
+    class_: DataClass = msgspec.field(name="class")
+    untrusted: bool
+    observed_by: Literal["egress", "harness"]
+    time: str
+    drop_after: str
+    entries: list[str]
+    parts: list[KeptPart]
+    context: ContextAbout | None
+    erased: str | None
+
+
+class KeptList(Request, frozen=True, tag="kept_list"):
+    """The owner asks for kept items, newest first, of one session or of all; `before` is the time to go on from."""
+
+    kept: KeptKind
+    session: SessionId | None = None
+    last: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
+    before: str | None = None
+
+
+class KeptListReply(Reply, frozen=True, tag="kept_list_reply"):
+    """The items, newest first; `more` says that there are older ones."""
+
+    items: list[KeptItem]
+    more: bool
+
+
+class KeptShow(Request, frozen=True, tag="kept_show"):
+    """The owner asks for the bytes of a part from an offset on; answered with at most half a frame of them."""
+
+    kept: KeptKind
+    session: SessionId
+    call: CallId
+    part: Annotated[str, msgspec.Meta(pattern=forms.NAME.pattern)]
+    offset: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class KeptShowReply(Reply, frozen=True, tag="kept_show_reply"):
+    """The item, and the bytes; `next_offset` is None at the end."""
+
+    item: KeptItem
+    data: bytes
+    next_offset: int | None
+
+
+class KeptErase(Request, frozen=True, tag="kept_erase"):
+    """The owner erases the bodies of one item, or of a whole session when `call` is None."""
+
+    kept: KeptKind
+    session: SessionId
+    call: CallId | None
+
+
+class KeptErased(Reply, frozen=True, tag="kept_erased"):
+    """How many items lost their bodies."""
+
+    items: int

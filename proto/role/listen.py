@@ -9,7 +9,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +45,9 @@ def datagrams(path: Path) -> socket.socket:
 
 
 def clear(path: Path) -> None:
-    """Remove a socket of datagrams that a daemon which has ended left at a path.
-
-    Raises:
-        Fault: `socket-in-use`, `socket-not-ours`.
-
-    """
+    """Remove a socket of datagrams that nobody holds any more; whatever else is at the path stays."""
     if path.parent.is_dir():
-        with _locked(path):
+        with suppress(Fault), _locked(path):
             _clear(path, socket.SOCK_DGRAM)
 
 

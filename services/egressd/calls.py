@@ -84,7 +84,7 @@ class Calls:
 
     def _found(self, asked: Asked) -> tuple[Place, Route]:
         place = self._relaying.destinations.find(asked.destination)
-        found = route(place.rule.api, asked.method, asked.path)
+        found = route(place.rule.apis, asked.method, asked.path)
         if found is None:
             raise Fault("route-unknown")
         return place, found

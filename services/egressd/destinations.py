@@ -108,6 +108,8 @@ def place_of(name: str, rule: Destination, home: Path) -> Place:
         ValueError: it cannot be connected to; the message says why.
 
     """
+    if rule.base_url is None:
+        raise ValueError("a base_url is needed")
     if rule.base_url.startswith(_UNIX):
         path = os.path.join(home, rule.base_url.removeprefix(_UNIX))
         return Place(name, rule, Target(path, "localhost", 0, tls=False), "", "localhost")

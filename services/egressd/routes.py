@@ -1,6 +1,6 @@
 """What is relayed: for each API a closed table of method and path. Everything else is 404."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from egressd.meter.openai_chat import OpenAiChat
@@ -22,6 +22,6 @@ ROUTES: Final[dict[str, dict[tuple[str, str], Route]]] = {
 """By API, then by method and path. A path is compared as it came: nothing is decoded or folded."""
 
 
-def route(api: str, method: str, path: str) -> Route | None:
-    """The route of a method and a path without its query, or None."""
-    return ROUTES[api].get((method, path))
+def route(apis: Sequence[str], method: str, path: str) -> Route | None:
+    """The route of a method and a path without its query at a destination that answers some APIs, or None."""
+    return next((found for api in apis if (found := ROUTES.get(api, {}).get((method, path)))), None)

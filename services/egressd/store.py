@@ -42,7 +42,8 @@ CREATE INDEX calls_by_session ON calls (session, began);
 """
 
 _USED: Final = """
-SELECT destination, model, status, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens)
+SELECT destination, model, status, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+  'egress', 'metered', sum(partial), NULL, NULL, sum(reasoning_tokens)
 FROM calls WHERE status IS NOT NULL AND began >= ? AND (? IS NULL OR session = ?)
 GROUP BY destination, model, status
 ORDER BY coalesce(sum(input_tokens), 0) + coalesce(sum(output_tokens), 0) DESC, count(*) DESC, 1, 2, 3

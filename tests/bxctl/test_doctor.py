@@ -15,12 +15,23 @@ FILE = memory.MemoryFile(file="memory.md", chars=12, limit=2200, text="an entry"
 INDEX = memory.IndexState(logs=3, records=1200, notes=4, damaged_logs=[])
 SHOWN = memory.MemoryShowReply(files=[FILE], left_out=[], index=INDEX, review=False)
 LOCAL = egress.DestinationRow(
-    destination="local", base_url="unix:x", api="openai-chat", ceiling="secret", credential=None, ready=True
+    destination="local",
+    base_url="unix:x",
+    apis=["openai-chat"],
+    auths=["key"],
+    tunnels=[],
+    hosted_tools=[],
+    ceiling="secret",
+    credential=None,
+    ready=True,
 )
 OPENAI = egress.DestinationRow(
     destination="openai",
     base_url="https://api.openai.com",
-    api="openai-chat",
+    apis=["openai-chat"],
+    auths=["key"],
+    tunnels=[],
+    hosted_tools=[],
     ceiling="private",
     credential="OPENAI_API_KEY",
     ready=False,

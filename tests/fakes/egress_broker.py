@@ -65,4 +65,5 @@ class FakeBroker:
             message="" if self.allow else "; ".join(REASONS.get(reason, reason) for reason in self.reasons),
             class_=DataClass.PRIVATE,
             untrusted=False,
+            domain="dom-me",
         )

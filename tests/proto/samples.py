@@ -16,6 +16,19 @@ _REQUEST: Final[dict[str, Any]] = {
     "tool": "memory",
     "arguments": {"action": "note", "text": "Grüße, 世界"},
 }
+_CONTEXT: Final[dict[str, Any]] = {
+    "turn": 1, "destination": "anthropic", "auth": "key", "route": "anthropic", "method": "POST",
+    "path": "/v1/messages?beta=true", "status": 200, "model": "m",
+}  # fmt: skip
+_PART: Final[dict[str, Any]] = {
+    "name": "request", "size_bytes": 2, "sha256": "0" * 64, "whole": True,
+    "headers": [["content-type", "application/json"]],
+}  # fmt: skip
+_KEPT: Final[dict[str, Any]] = {
+    "kept": "contexts", "session": _SESSION, "call": "model-1", "domain": "dom-me", "observed_by": "egress",
+    "time": _TIME, "drop_after": "2026-10-24T21:02:03Z", "entries": ["x"], "parts": [_PART], "context": _CONTEXT,
+    "erased": None, **_LABEL,
+}  # fmt: skip
 
 _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     wire.Ping: {"trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
@@ -45,6 +58,19 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
         "review": False,
         "unread_notes": [{"number": 2, "reason": "no header", "text": "mine"}],
     },
+    memory.KeepBegin: {
+        "kept": "contexts", "session": _SESSION, "call": "model-1", "domain": "dom-me", "observed_by": "egress",
+        "time": _TIME, "retention_days": 30, "context": _CONTEXT, **_LABEL,
+    },
+    memory.KeepBegun: {"handle": "k1"},
+    memory.KeepPiece: {"handle": "k1", "part": "request", "offset": 0, "data": b"{}"},
+    memory.KeepEnd: {"handle": "k1", "parts": [_PART], "context": None},
+    memory.KeptList: {"kept": "contexts", "session": _SESSION, "last": 20, "before": None},
+    memory.KeptListReply: {"items": [_KEPT], "more": False},
+    memory.KeptShow: {"kept": "contexts", "session": _SESSION, "call": "model-1", "part": "request", "offset": 0},
+    memory.KeptShowReply: {"item": _KEPT, "data": b"{}", "next_offset": None},
+    memory.KeptErase: {"kept": "contexts", "session": _SESSION, "call": None},
+    memory.KeptErased: {"items": 1},
     broker.SessionOpen: {
         "session": _SESSION, "new": True, "session_kind": "chat", "principal": "owner", "principal_class": "secret",
         "domain": "dom-me", "destination": "local", "auth": "none", "tree": None, "task": None, **_LABEL,
@@ -58,9 +84,17 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     broker.ApprovalWanted: {"approval": "ap-0123456789abcdef", "text": "http_fetch", "expires": _TIME},
     broker.ApprovalAnswer: {"approval": "ap-0123456789abcdef", "allow": True, "by": "bxctl"},
     broker.EgressAsk: {
-        "session": _SESSION, "call": "1", "destination": "local", "method": "POST", "path": "/v1/chat/completions",
+        "session": _SESSION, "call": "model-1", "destination": "local", "method": "POST",
+        "path": "/v1/chat/completions", "what": "call", "model": "m", "hosted_tools": ["web_search"],
+        "spending": {
+            "session_tokens": 100, "day_tokens": 1_000, "session_nusd": None, "day_nusd": 5, "metered": True,
+        },
     },
-    broker.EgressDecision: {"allow": False, "reasons": ["ceiling"], "message": "refused", **_TAINTED},
+    broker.EgressDecision: {
+        "allow": False, "reasons": ["ceiling"], "message": "refused", "domain": "dom-me", **_TAINTED,
+    },
+    broker.ToolsList: {"session": _SESSION},
+    broker.ToolsListReply: {"tools": ["recall", "memory"]},
     broker.Approvals: {},
     broker.ApprovalsReply: {
         "approvals": [
@@ -105,12 +139,43 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     },
     egress.FetchRedirected: {"status": 302, "location": "https://example.org/b"},
     egress.FetchFailed: {"reason": "address", "message": "example.org resolves inward"},
+    egress.EgressOpen: {"session": _SESSION, "destination": "anthropic", "auth": "key", "harness": "claude"},
+    egress.EgressOpened: {"path": "/h/run/sessions/run-1/egress.sock", "stand_in": "boxmaker"},
+    egress.EgressClose: {"session": _SESSION},
+    egress.HarnessUsage: {
+        "session": _SESSION, "call": "c1", "destination": "chatgpt", "model": "m", "input_tokens": 10,
+        "output_tokens": 2, "cache_read_tokens": None, "cache_write_5m_tokens": None, "cache_write_1h_tokens": None,
+        "reasoning_tokens": None,
+    },
+    egress.Cost: {"since": None, "session": _SESSION},
+    egress.CostReply: {
+        "rows": [
+            {
+                "session": _SESSION, "calls": 1, "nusd": 5_000_000, "metered_tokens": 12, "unpriced_models": ["m2"],
+                "unpriced_tokens": 3, "plan_tokens": 0, "harness_tokens": 0,
+            }
+        ],
+        "total_nusd": 5_000_000,
+        "problem": None,
+    },
+    egress.Models: {"destination": "openai"},
+    egress.ModelsReply: {
+        "models": [
+            {
+                "destination": "openai", "model": "gpt-5-2025", "priced_as": "gpt-5", "input": "1.25", "output": "10",
+                "cache_read": "0.125", "cache_write": None,
+            }
+        ],
+        "source": None,
+        "problem": None,
+    },
     egress.Usage: {"since": _TIME, "session": _SESSION},
     egress.UsageReply: {
         "rows": [
             {
-                "destination": "local", "model": "m", "status": 200, "calls": 1, "input_tokens": 10,
-                "output_tokens": None, "cache_read_tokens": 0,
+                "destination": "local", "model": "m", "status": 200, "source": "egress", "billing": "metered", "calls": 1,
+                "partial": 0, "input_tokens": 10, "output_tokens": None, "cache_read_tokens": 0,
+                "cache_write_5m_tokens": None, "cache_write_1h_tokens": None, "reasoning_tokens": None,
             }
         ]
     },
@@ -118,8 +183,9 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     egress.DestinationsReply: {
         "destinations": [
             {
-                "destination": "local", "base_url": "unix:run/egress-model/model.sock", "api": "openai-chat",
-                "ceiling": "secret", "credential": None, "ready": True,
+                "destination": "local", "base_url": "unix:run/egress-model/model.sock", "apis": ["openai-chat"],
+                "auths": ["none"], "ceiling": "secret", "credential": None, "ready": True, "tunnels": [],
+                "hosted_tools": [],
             }
         ],
         "problem": None,

@@ -35,6 +35,7 @@ class EgressDesk:
             message=decision.sentence,
             class_=decision.label.class_,
             untrusted=decision.label.untrusted,
+            domain=self._domain(request.session),
         )
 
     async def _decide(self, request: EgressAsk) -> Decision:
@@ -44,3 +45,7 @@ class EgressDesk:
     def _label(self, session: str) -> Label:
         found = self._sessions.find(session)
         return found.label if found else strictest()
+
+    def _domain(self, session: str) -> str | None:
+        found = self._sessions.find(session)
+        return found.domain if found else None

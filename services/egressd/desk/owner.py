@@ -42,10 +42,13 @@ class OwnerDesk:
             egress.DestinationRow(
                 destination=name,
                 base_url=place.rule.base_url,
-                api=place.rule.api,
+                apis=list(place.rule.apis),
+                auths=list(place.rule.auths),
                 ceiling=place.ceiling.value,
                 credential=place.rule.credential,
                 ready=place.rule.credential is None or self._credentials.is_set(place.rule.credential),
+                tunnels=list(place.rule.tunnels),
+                hosted_tools=list(place.rule.hosted_tools),
             )
             for name, place in sorted(places.items())
         ]

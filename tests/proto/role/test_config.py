@@ -95,7 +95,7 @@ base_url = "{url}"
             _DESTINATIONS.replace("{url}", "https://x").replace("private", "most"),
             "line 5: destinations.bad.ceiling: Invalid enum value 'most'",
         ),
-        ("[destinations.a]\n", "line 1: destinations.a: Object missing required field `base_url`"),
+        ("[destinations.a]\n", "line 1: destinations.a: a destination has a base_url, a base_url_from or tunnels"),
         (
             '[destinations."A b"]\nbase_url = "https://x"\n',
             "line 1: destinations.A b: expected a name of lower-case letters, digits and hyphens",

@@ -59,7 +59,9 @@ def test_a_socket_of_datagrams_is_as_private_and_as_much_its_own(home: Path) -> 
     with datagrams(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        assert _code(path, datagrams) == _code(path, clear) == "socket-in-use"
+        assert _code(path, datagrams) == "socket-in-use"
+        clear(path)
+        assert path.exists()
     datagrams(path).close()
     clear(path)
     assert not path.exists()
@@ -72,4 +74,5 @@ def test_neither_kind_of_socket_takes_the_place_of_the_other(home: Path) -> None
     with listen(home / "a.sock"), datagrams(home / "b.sock"):
         assert _code(home / "a.sock", datagrams) == _code(home / "b.sock") == "socket-in-use"
     (home / "c.sock").write_text("mine")
-    assert _code(home / "c.sock", clear) == "socket-not-ours"
+    clear(home / "c.sock")
+    assert (home / "c.sock").read_text() == "mine"
