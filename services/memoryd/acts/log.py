@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from memoryd.acts import show
 from memoryd.acts.fitting import ROOM_BYTES, fitting
+from memoryd.gate.check import HIDDEN
 from memoryd.holdings import Holdings
 from memoryd.identity.entries import FILES, NOTES_KEY, NOTES_NAME
 from memoryd.identity.journal import Edit, edit_of
@@ -100,7 +101,10 @@ def _left_out(holdings: Holdings) -> list[str]:
         f"{one.file}, entry {one.number}: {one.reason} (rule {one.rule}): {clip(one.entry, _NAMED_CHARS)}"
         for one in found[:_MOST_NAMED]
     ]
-    return _named("left out of the memory block:", lines, len(found))
+    lines = _named("left out of the memory block:", lines, len(found))
+    return (
+        [*lines, f"rule {HIDDEN.rule}: {show.JOINERS}"] if any(map(show.needs_joiners, found[:_MOST_NAMED])) else lines
+    )
 
 
 def _without_header(holdings: Holdings) -> list[str]:

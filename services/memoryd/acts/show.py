@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from memoryd.gate.check import HIDDEN, find
 from memoryd.holdings import Holdings
 from memoryd.identity.block import over_limit, render_block
 from memoryd.identity.entries import FILES, SOUL_LIMIT_CHARS, SOUL_NAME, render, size
@@ -14,6 +15,8 @@ from proto.faults import Fault
 from proto.messages.memory import LeftOut, MemoryFile, UnreadNote
 from proto.role.log import logger
 
+JOINERS: Final = "[check] allow_joiners = true in config/memoryd.toml would let it pass"
+"""What the owner can do for emoji and words that need an invisible character."""
 NO_HEADER: Final = "since it has no header line that can be read"
 """Why a note has no label, and recall cannot show it."""
 _MOST_NAMED: Final = 1_000
@@ -75,13 +78,18 @@ def left_out(holdings: Holdings) -> list[LeftOut]:
     ]
 
 
+def needs_joiners(one: LeftOut) -> bool:
+    """Whether an entry is left out only for joiners or selectors beside letters or emoji that need them."""
+    return one.rule == HIDDEN.rule and find(one.entry, allow_joiners=True) is None
+
+
 def named(found: Sequence[LeftOut]) -> list[LeftOut]:
-    """As many entries left out as a reply has room for; the last one says how many more there are.
+    """As many entries left out as a reply has room for, with what would let one pass; the last one says how many more.
 
     Only of a file that is over its limit are there so many, and that is told beside it.
     """
     return [
-        msgspec.structs.replace(one, reason=one.reason + _more(at, len(found)))
+        msgspec.structs.replace(one, reason=one.reason + _hint(one) + _more(at, len(found)))
         for at, one in enumerate(found[:_MOST_NAMED])
     ]
 
@@ -93,6 +101,10 @@ def unread_notes(holdings: Holdings) -> list[UnreadNote]:
         UnreadNote(number=note.number, reason=NO_HEADER + _more(at, len(found)), text=clip(note.text, _NAMED_CHARS))
         for at, note in enumerate(found[:_MOST_NAMED])
     ]
+
+
+def _hint(one: LeftOut) -> str:
+    return f"; {JOINERS}" if needs_joiners(one) else ""
 
 
 def _more(at: int, count: int) -> str:

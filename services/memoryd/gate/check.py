@@ -29,7 +29,7 @@ Check = Callable[[str], Finding | None]
 """Gives the first rule that an entry breaks, or None."""
 
 _CONTROL: Final = Finding(1, "a control character")
-_HIDDEN: Final = Finding(2, "an invisible or direction-changing character")
+HIDDEN: Final = Finding(2, "an invisible or direction-changing character")
 _MARKUP: Final = Finding(3, "chat-template markup")
 _PHRASE: Final = Finding(4, "an instruction phrase")
 _HEADING: Final = Finding(5, "a heading of the memory block")
@@ -67,7 +67,7 @@ def find(entry: str, *, allow_joiners: bool = False) -> Finding | None:
         return _CONTROL
     for hidden in INVISIBLE.finditer(entry):
         if not (allow_joiners and is_needed(entry, hidden.start())):
-            return _HIDDEN
+            return HIDDEN
     if _TAGS.search(entry):
         return _MARKUP
     folded = " ".join(entry.casefold().split())

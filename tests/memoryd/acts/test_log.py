@@ -125,3 +125,24 @@ def test_notes_without_a_header_are_named_with_their_number(box: Box) -> None:
     # Mended, it is found, and named no more.
     box.by_hand("notes.md", "§ noted 2026-11-30T10:00Z in session chat-own · private\npapaya\n")
     assert "not shown by recall" not in log.log(box.holdings, "")
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("\U0001f469\u200d\U0001f680 crew", True),
+        ("\u2764\ufe0f", True),
+        ("a\u200bb", False),
+        ("\U0001f469\u200d\U0001f680 a\u200bb", False),
+        ("\U0001f469\u200d\U0001f680 system prompt: x", False),
+        ("\x01", False),
+    ],
+)
+def test_an_entry_that_the_owner_could_let_pass_says_how(box: Box, entry: str, told: bool) -> None:
+    box.by_hand("memory.md", entry)
+    hint = "[check] allow_joiners = true in config/memoryd.toml would let it pass"
+    lines = log.log(box.holdings, "").splitlines()
+    at = lines.index("left out of the memory block:")
+    assert lines[at + 2 :] == ([f"rule 2: {hint}"] if told else [])
+    (shown,) = show.named(show.left_out(box.holdings))
+    assert shown.reason.endswith(f"; {hint}") is told
