@@ -17,11 +17,15 @@ from tests.gate.docs.roles import DAEMONS
 
 INTRODUCTION = """\
 Each daemon runs as `<daemon> serve --config PATH`. Every setting has a default, so that a file may be absent or empty.
-What is not listed here is an error that names the file, the line and the key."""
+What is not listed here is an error that names the file, the line and the key.
+
+Settings of `config/` are read when a daemon starts: stop `bxctl up` and start it again. `grants.toml`, `grants/`, `policy/`
+and `credentials.env` are read again when they change, and so are the files of `memory/`."""
 
 ENVIRONMENT = {
     "BOXMAKER_HOME": "Where the home is, when no `--home` says so.",
     "BOXMAKER_LOG": "The level of the daemons' logs: `debug`, `info`, `warning` or `error`; default `info`.",
+    "BOXMAKER_DEBUG": "`1`: an error of `bxctl` itself is shown with where it happened.",
     providers.VARIABLE: "The model of new sessions for one start of the box, `<destination>/<model>`.",
 }
 
