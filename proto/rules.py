@@ -68,6 +68,10 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return tuple(self.auth)
         return ("key",) if self.credential else ("none",)
 
+    def names_tunnel(self, host: str, port: int) -> bool:
+        """Whether a tunnel may lead to a host (ASCII, lower case) and port; an entry without a port means 443."""
+        return f"{host}:{port}" in self.tunnels or (port == 443 and host in self.tunnels)
+
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be spent at a destination; no limit where none is named. A day is UTC's."""
