@@ -88,5 +88,8 @@ def show(box: Box, *, json: bool) -> int:
 
 def _command(box: Box, command: Literal["log", "pending"], arg: str) -> int:
     reply: MemoryAdminReply = box.ask(_ROW, MemoryAdmin(command=command, arg=arg), MemoryAdminReply)
-    render.lines(reply.text)
+    if command == "log":
+        render.report(reply.text)
+    else:
+        render.lines(reply.text)
     return exits.OK

@@ -51,6 +51,32 @@ def lines(untrusted_text: str) -> None:
     print(escape_lines(untrusted_text).rstrip("\n"))
 
 
+def report(untrusted_text: str) -> None:
+    """Print a table that a daemon laid out below a heading, and the lines that follow an empty one.
+
+    On a terminal that is too narrow each row is a block of lines, and what follows is folded between words.
+    """
+    text = escape_lines(untrusted_text).rstrip("\n")
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns
+    rows, gap, after = text.partition("\n\n")
+    heading_row, *others = rows.split("\n")
+    if others and max(map(len, rows.split("\n"))) > width:
+        starts = [at for at, char in enumerate(heading_row) if char != " " and heading_row[at - 1 : at] in {"", " "}]
+        columns = list(zip(starts, [*starts[1:], None], strict=True))
+        _blocks(heading_row.split(), [[row[begin:end].strip() for begin, end in columns] for row in others])
+    else:
+        print(rows)
+    if gap:
+        folded = (textwrap.fill(one, width, subsequent_indent="  ") for one in after.split("\n"))
+        print("", *folded, sep="\n")
+
+
 def line(*untrusted_parts: str) -> None:
     """Print parts as one line."""
     print(" ".join(map(flat, untrusted_parts)))

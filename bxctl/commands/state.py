@@ -1,23 +1,18 @@
 """`bxctl usage`, `destinations`, `verify`."""
 
-import re
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json, MemorySocket, session_id
+from bxctl.options import AdminSocket, Home, Json, MemorySocket, Since, session_id
 from bxctl.places import find
 from proto.messages.egress import Destinations, DestinationsReply, Usage, UsageReply, UsageRow
 from proto.messages.wire import JournalState, Verify, VerifyReply
-from proto.role.clock import now, parse, stamp
-
-_SPAN = re.compile(r"(?P<count>[0-9]{1,5})(?P<unit>[hd])")
 
 
 def usage(
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="24h, 7d, 2026-09-24 or RFC 3339")] = None,
+    since: Since = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's", callback=session_id)] = None,
     home: Home = None,
     json: Json = False,
@@ -26,7 +21,7 @@ def usage(
 
     Example: bxctl usage --since 7d
     """
-    asked = Usage(since=None if since is None else _time(since), session=session)
+    asked = Usage(since=since, session=session)
     reply: UsageReply = find(home).ask("owner-egress", asked, UsageReply)
     if json:
         render.as_json(reply)
@@ -105,14 +100,3 @@ def _usage_row(row: UsageRow) -> tuple[str | None, ...]:
 def _journal_row(daemon: str, one: JournalState) -> tuple[str, ...]:
     chain = "holds" if one.first_bad is None else f"broken at line {one.first_bad}"
     return daemon, one.path, f"{one.lines:,}", chain, one.head
-
-
-def _time(text: str) -> str:
-    """RFC 3339 in UTC of a time, a day, or a span before now."""
-    if span := _SPAN.fullmatch(text):
-        hours = int(span["count"]) * (24 if span["unit"] == "d" else 1)
-        return stamp(now() - timedelta(hours=hours))
-    try:
-        return stamp(parse(text if "T" in text or " " in text else f"{text}T00:00:00+00:00"))
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: neither a span such as 7d nor a time ({error})") from None

@@ -271,7 +271,7 @@ def test_a_policy_is_asked_about_a_made_up_call(bxctl: Bxctl, fakes: Fakes) -> N
         ["policy", "eval", "recall", "[1]"],
         ["policy", "eval", "recall", "not json"],
         ["policy", "eval", "recall", "{}", "--class", "topmost"],
-        ["usage", "--since", "yesterday"],
+        ["usage", "--since", "junk"],
         ["approve"],
         ["sessions", "-n", "0"],
         ["sessions", "-n", "9" * 25],
@@ -306,11 +306,12 @@ def test_what_is_no_id_is_said_so_in_words(bxctl: Bxctl, words: list[str]) -> No
 def test_usage_takes_a_span_a_day_or_a_time(bxctl: Bxctl, fakes: Fakes) -> None:
     fakes.answer("owner-egress", egress.Usage, egress.UsageReply(rows=[]))
     with fakes.serving():
-        for since in ("2026-09-24", "2026-09-24T10:00:00+02:00", "36h"):
+        for since in ("2026-09-24", "2026-09-24T10:00:00+02:00", "36h", "today"):
             assert bxctl("usage", "--since", since).code == 0
     asked = [request.since for request in fakes.asked]
     assert asked[:2] == ["2026-09-24T00:00:00Z", "2026-09-24T08:00:00Z"]
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}Z", asked[2])
+    assert asked[3].endswith("T00:00:00Z")
 
 
 def test_a_log_is_read_to_its_end(bxctl: Bxctl, fakes: Fakes) -> None:

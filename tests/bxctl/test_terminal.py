@@ -8,7 +8,7 @@ import pytest
 
 from proto.faults import Fault
 from proto.labels import DataClass
-from proto.messages import broker, loop, wire
+from proto.messages import broker, loop, memory, wire
 from proto.role.serve import Connection
 from tests.bxctl import terminal
 from tests.bxctl.fakes import Fakes
@@ -226,3 +226,40 @@ def test_a_table_fits_the_terminal_and_shows_ids_whole(fakes: Fakes, home: Path,
         assert screen.printed.startswith(
             f"{SESSION}\r\n  last spoke: 2026-09-24 21:02\r\n  label: secret · untrusted\r\n"
         )
+
+
+_LOG = """\
+id               time                  session                      action       file                by
+2026-09-24-0007  2026-09-24T21:02:03Z  chat-20260924-210203-0a1b2c  add          user.md → notes.md  agent
+2026-09-24-0008  2026-09-24T21:03:03Z  -                            edit         memory.md           owner
+
+left out of the memory block:
+memory.md, entry 12: an invisible or direction-changing character (rule 2): crew of the launch
+"""
+
+
+def test_the_log_of_memory_on_a_narrow_terminal_is_folded_between_its_columns(fakes: Fakes, home: Path) -> None:
+    fakes.answer("owner-memory", memory.MemoryAdmin, memory.MemoryAdminReply(text=_LOG))
+    with fakes.serving():
+        with terminal.running("memory", "log", environ=_environ(home), columns=60) as screen:
+            assert screen.ended() == 0
+            assert screen.printed.splitlines() == [
+                "2026-09-24-0007",
+                "  time: 2026-09-24T21:02:03Z",
+                "  session: chat-20260924-210203-0a1b2c",
+                "  action: add",
+                "  file: user.md → notes.md",
+                "  by: agent",
+                "2026-09-24-0008",
+                "  time: 2026-09-24T21:03:03Z",
+                "  action: edit",
+                "  file: memory.md",
+                "  by: owner",
+                "",
+                "left out of the memory block:",
+                "memory.md, entry 12: an invisible or direction-changing",
+                "  character (rule 2): crew of the launch",
+            ]
+        with terminal.running("memory", "log", environ=_environ(home), columns=120) as screen:
+            assert screen.ended() == 0
+            assert screen.printed.splitlines() == _LOG.splitlines()
