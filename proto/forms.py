@@ -21,6 +21,8 @@ APPROVAL: Final = Form(r"^ap-[0-9a-f]{16}\Z", "an approval id, such as ap-012345
 NAME: Final = Form(r"^[a-z][a-z0-9-]{0,62}\Z", "a name of lower-case letters, digits and hyphens")
 DOMAIN: Final = Form(r"^dom-[a-z0-9-]{1,48}\Z", "a domain, such as dom-me")
 TRACEPARENT: Final = Form(r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}\Z", "a W3C traceparent")
+TRACE_ID: Final = Form(r"^(?!0{32})[0-9a-f]{32}\Z", "a trace's id: 32 hexadecimal digits")
+SPAN_ID: Final = Form(r"^(?!0{16})[0-9a-f]{16}\Z", "a span's id: 16 hexadecimal digits")
 BASE_URL: Final = Form(
     r"^(https://[^/?#]+|http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?|unix:[^?#]+)(/[^?#]*)?\Z",
     "https://HOST, http:// to loopback, or unix:PATH",
@@ -31,7 +33,20 @@ TUNNEL_HOST: Final = Form(
 )
 SHA256: Final = Form(r"^[0-9a-f]{64}\Z", "a SHA-256 in hexadecimal")
 
-_ALL: Final = (SESSION, CALL, EDIT, APPROVAL, NAME, DOMAIN, TRACEPARENT, BASE_URL, TUNNEL_HOST, SHA256)
+_ALL: Final = (
+    SESSION,
+    CALL,
+    EDIT,
+    APPROVAL,
+    NAME,
+    DOMAIN,
+    TRACEPARENT,
+    TRACE_ID,
+    SPAN_ID,
+    BASE_URL,
+    TUNNEL_HOST,
+    SHA256,
+)
 
 
 def in_words(message: str) -> str:

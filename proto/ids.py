@@ -15,6 +15,8 @@ ApprovalId = Annotated[str, msgspec.Meta(pattern=forms.APPROVAL.pattern)]
 DestinationName = Annotated[str, msgspec.Meta(pattern=forms.NAME.pattern)]
 DomainId = Annotated[str, msgspec.Meta(pattern=forms.DOMAIN.pattern)]
 TraceParent = Annotated[str, msgspec.Meta(pattern=forms.TRACEPARENT.pattern)]
+TraceId = Annotated[str, msgspec.Meta(pattern=forms.TRACE_ID.pattern)]
+SpanId = Annotated[str, msgspec.Meta(pattern=forms.SPAN_ID.pattern)]
 
 
 def is_session_id(text: str) -> bool:

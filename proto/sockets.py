@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from proto.messages import broker, egress, loop, memory, wire
+from proto.messages import broker, egress, loop, memory, spans, wire
 
 Requests = tuple[type[msgspec.Struct], ...]
 
@@ -35,8 +35,8 @@ class Socket(NamedTuple):
 
     @property
     def answers(self) -> Requests:
-        """What may be asked, `ping` among it."""
-        return (wire.Ping, *self.requests)
+        """What may be asked, `ping` among it, or told."""
+        return self.requests if self.protocol == "datagrams" else (wire.Ping, *self.requests)
 
 
 SOCKETS: Final = (
@@ -89,7 +89,10 @@ SOCKETS: Final = (
         (memory.KeepBegin, memory.KeepPiece, memory.KeepEnd), "decision contexts, write only",
     ),
     Socket("launcher-memory", "launcherd", "memoryd", "transcript.sock", "frames", (), "transcripts, write only"),
-    Socket("spans-egress", "every daemon", "egressd", "spans.sock", "datagrams", (), "trace spans, never waited for"),
+    Socket(
+        "spans-egress", "every daemon", "egressd", "spans.sock", "datagrams", (spans.Span,),
+        "trace spans, never waited for",
+    ),
     Socket(
         "owner-egress", "bxctl", "egressd", "admin.sock", "frames",
         (egress.Usage, egress.Cost, egress.Models, egress.Destinations), "usage, cost, models, destinations",

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from proto.messages import broker, egress, loop, memory, wire
+from proto.messages import broker, egress, loop, memory, spans, wire
 
-_MODULES: Final = (wire, memory, broker, egress, loop)
-_BASES: Final = (wire.Request, wire.Reply)
+_MODULES: Final = (wire, memory, broker, egress, loop, spans)
+_BASES: Final = (wire.Request, wire.Reply, wire.Datagram)
 
 
 def _kinds() -> dict[str, type[msgspec.Struct]]:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from proto.ids import SpanId, TraceId
 from proto.labels import DataClass
 from proto.messages.wire import Datagram
 
@@ -15,8 +16,6 @@ MOST_BYTES: Final = 32 << 10
 """The longest datagram."""
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-TraceId = Annotated[str, msgspec.Meta(pattern=r"^(?!0{32})[0-9a-f]{32}\Z")]
-SpanId = Annotated[str, msgspec.Meta(pattern=r"^(?!0{16})[0-9a-f]{16}\Z")]
 Value = str | bool | Integer | list[str]
 Service = Literal["memoryd", "brokerd", "egressd", "loopd", "launcherd"]
 TextClass = DataClass
@@ -24,14 +23,14 @@ TextClass = DataClass
 
 
 class Span(Datagram, frozen=True, tag="span"):
-    """A span: when it began and ended (Unix nanoseconds), of which daemon; `parent` is None for the root of a trace.
+    """A span: when it began and ended (Unix nanoseconds), of which daemon; `parent_id` is None for the root of a trace.
 
     `error` says how it failed, in a word. `class` is the class of `texts`; None where there are none.
     """
 
-    trace: TraceId
-    span: SpanId
-    parent: SpanId | None
+    trace_id: TraceId
+    span_id: SpanId
+    parent_id: SpanId | None
     name: str
     span_kind: Literal["internal", "server", "client"]
     service: Service

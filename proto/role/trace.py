@@ -121,9 +121,9 @@ class Work:
     def ended(self, service: Service) -> Span:
         """The span as it is told."""
         return Span(
-            trace=self.trace_id,
-            span=self.span_id,
-            parent=self.parent_id,
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+            parent_id=self.parent_id,
             name=self.name,
             span_kind=self.kind,
             service=service,

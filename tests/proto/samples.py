@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proto.messages import KINDS, broker, egress, loop, memory, wire
+from proto.messages import KINDS, broker, egress, loop, memory, spans, wire
 
 _SESSION: Final = "chat-20260924-2102-0a1b2c"
 _LABEL: Final[dict[str, Any]] = {"class": "private", "untrusted": False}
@@ -211,6 +211,13 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     },
     loop.SessionLog: {"session": _SESSION, "first": 0},
     loop.SessionLogReply: {"records": [{"kind": "user", "text": "hello"}], "next": None},
+    spans.Span: {
+        "trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331", "parent_id": None,
+        "name": "memory.read",
+        "span_kind": "server", "service": "memoryd", "version": "0.1.0", "began_ns": 1_790_000_000_000_000_000,
+        "ended_ns": 1_790_000_000_000_000_001, "attributes": {"a": "b", "c": 1, "d": True, "e": ["f"]},
+        "texts": {"g": "h"}, "class": "private", "error": None,
+    },
 }  # fmt: skip
 
 SAMPLES: Final[dict[str, msgspec.Struct]] = {

@@ -50,13 +50,19 @@ def test_a_socket_is_named_after_its_two_ends() -> None:
         assert row.server in PROGRAMS
 
 
-def test_only_framed_sockets_are_asked_kinds() -> None:
-    assert [row.path for row in sockets.SOCKETS if row.requests and row.protocol != "frames"] == []
+def test_no_kind_goes_over_http() -> None:
+    assert [row.path for row in sockets.SOCKETS if row.requests and row.protocol == "http"] == []
+
+
+def test_datagrams_are_told_and_frames_are_asked() -> None:
+    for row in sockets.SOCKETS:
+        base = wire.Datagram if row.protocol == "datagrams" else wire.Request
+        assert all(issubclass(kind, base) for kind in row.requests), row.path
 
 
 def test_every_request_is_asked_somewhere_and_no_reply_is() -> None:
     asked = {request for row in sockets.SOCKETS for request in row.requests}
-    requests = {kind for kind in messages.KINDS.values() if issubclass(kind, wire.Request)}
+    requests = {kind for kind in messages.KINDS.values() if issubclass(kind, wire.Request | wire.Datagram)}
     assert asked | ASKED_WITHOUT_A_ROW == requests
 
 

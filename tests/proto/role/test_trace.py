@@ -60,9 +60,9 @@ def test_a_span_is_a_child_of_the_one_around_it(kept: Kept) -> None:
         assert trace.current() == outer.traceparent
     assert trace.current() is None
     told_inner, told_outer = kept.spans
-    assert (told_inner.name, told_inner.span_kind, told_inner.parent) == ("inner", "client", told_outer.span)
-    assert told_inner.trace == told_outer.trace
-    assert told_outer.parent is None
+    assert (told_inner.name, told_inner.span_kind, told_inner.parent_id) == ("inner", "client", told_outer.span_id)
+    assert told_inner.trace_id == told_outer.trace_id
+    assert told_outer.parent_id is None
     assert told_outer.service == "brokerd"
     assert told_outer.began_ns <= told_inner.began_ns <= told_inner.ended_ns <= told_outer.ended_ns
 
@@ -71,7 +71,7 @@ def test_a_trace_that_came_with_a_request_is_followed(kept: Kept) -> None:
     trace.follow(PARENT)
     with trace.span("asked"):
         pass
-    assert (kept.spans[0].trace, kept.spans[0].parent) == (PARENT[3:35], PARENT[36:52])
+    assert (kept.spans[0].trace_id, kept.spans[0].parent_id) == (PARENT[3:35], PARENT[36:52])
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_a_trace_that_came_with_a_request_is_followed(kept: Kept) -> None:
 def test_what_is_no_traceparent_begins_a_trace(kept: Kept, parent: str | None) -> None:
     with trace.span("root", parent=parent) as work:
         pass
-    assert kept.spans[0].parent is None
-    assert kept.spans[0].trace not in (PARENT[3:35], "0" * 32)
+    assert kept.spans[0].parent_id is None
+    assert kept.spans[0].trace_id not in (PARENT[3:35], "0" * 32)
     assert frame.Decoder((Span,)).decode(frame.body(kept.spans[0])) == kept.spans[0]
-    assert work.traceparent == f"00-{kept.spans[0].trace}-{kept.spans[0].span}-01"
+    assert work.traceparent == f"00-{kept.spans[0].trace_id}-{kept.spans[0].span_id}-01"
 
 
 def test_a_caller_that_says_not_sampled_hides_nothing(kept: Kept) -> None:
     with trace.span("call", parent=PARENT.removesuffix("01") + "00"):
         pass
-    assert kept.spans[0].trace == PARENT[3:35]
+    assert kept.spans[0].trace_id == PARENT[3:35]
 
 
 def test_an_exception_is_the_error_of_its_span(kept: Kept) -> None:
