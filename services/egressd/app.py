@@ -16,6 +16,7 @@ from egressd.destinations import Destinations
 from egressd.fetch import Fetcher
 from egressd.flights import Flights
 from egressd.relay import Relaying
+from egressd.spans import Spans, collected
 from egressd.store import UsageStore
 from egressd.wire.dial import tls_context
 from egressd.wire.heads import Asked
@@ -38,6 +39,11 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     config = load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, config.paths.home)
     state = _made(home / _STATE)
+    with collected(sockets.socket("spans-egress").at(home), config.traces, os.environ) as spans:
+        await _serve(config, home, state, spans, ready)
+
+
+async def _serve(config: Config, home: Path, state: Path, spans: Spans | None, ready: Ready) -> None:
     tls = tls_context(config.tls.ca_file)
     store = UsageStore(state)
     try:
@@ -63,6 +69,8 @@ async def run(arguments: Arguments, ready: Ready) -> None:
             listening = listen(_at(home, config.sockets.loop, "loop-egress"))
             serve_all(tasks, openings)
             tasks.start_soon(loop.serve, listening)
+            if spans is not None:
+                tasks.start_soon(spans.receive)
             ready()
             await anyio.sleep_forever()
     finally:

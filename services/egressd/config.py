@@ -4,6 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from proto.labels import DataClass
+
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -64,11 +66,34 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The longest text that is handed out; what is longer is cut and marked so."""
 
 
+class Tunnel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of a tunnel."""
+
+    hello_s: Seconds = 10.0
+    """How long a client may take for its TLS hello, from the first byte of it."""
+    connect_s: Seconds = 15.0
+    """How long a connection to a tunnel's host may take, its name included, and how long the host's first answer."""
+    idle_s: Seconds = 600.0
+    """How long a tunnel may carry nothing, also before its first byte."""
+    inside: list[str] = []
+    """Hosts of tunnels whose address may be an inner one (a company's own network, this machine); any other's must be
+    public."""
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom to believe."""
 
     ca_file: str | None = None
     """Certificates (PEM) of authorities that are believed beside the system's, such as a company's own."""
+
+
+class Traces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where traces go: nowhere, unless a collector is named here or by `OTEL_EXPORTER_OTLP_ENDPOINT`."""
+
+    endpoint: str | None = None
+    """The OTLP/HTTP base of a collector, such as http://localhost:4318; what the environment names comes before it."""
+    ceiling: DataClass = DataClass.PRIVATE
+    """The highest class of a session whose query texts go into its traces; above it they are left out."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,4 +103,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sockets: Sockets = Sockets()
     relay: Relay = Relay()
     fetch: Fetch = Fetch()
+    tunnel: Tunnel = Tunnel()
     tls: Tls = Tls()
+    traces: Traces = Traces()
