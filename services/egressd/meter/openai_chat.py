@@ -1,87 +1,99 @@
 """OpenAI chat completions: usage and model out of an answer, streamed (server-sent events) or one JSON value.
 
-Which of the two it is, the first byte tells; servers name the content type wrongly more often than they begin an event
-with a brace. The last value of each field wins.
+Sources. The OpenAI API reference, "Chat": `usage.prompt_tokens`, `usage.completion_tokens`, `prompt_tokens_details`
+(`cached_tokens`, `cache_write_tokens`) and `completion_tokens_details.reasoning_tokens`; the prompt has what is cached
+in it, the completion the reasoning. Other servers of this API name the same things otherwise:
 
-Source: the OpenAI API reference, "Chat": `usage.prompt_tokens`, `usage.completion_tokens`,
-`usage.prompt_tokens_details.cached_tokens`, `usage.completion_tokens_details.reasoning_tokens`.
+- DeepSeek ("Context Caching"): `prompt_cache_hit_tokens`
+- Moonshot: `cached_tokens`; a streamed usage stands in the choice
+- Groq: a streamed usage stands in `x_groq`
+- DashScope ("Context Cache"): `prompt_tokens_details.cache_creation_input_tokens`, all of it for five minutes
+- LiteLLM's proxy (`litellm/types/utils.py`): `cache_read_input_tokens`, `cache_creation_input_tokens`, and in the
+  details `cache_creation_tokens`, `cache_creation_token_details.ephemeral_1h_input_tokens`
+- xAI: the reasoning stands beside the completion (`usage.whole_output`)
 """
 
 from typing import Any, Final
 
 import msgspec
 
-from egressd.meter.events import Events
-from egressd.meter.usage import Usage, latest, tokens
-
-LONGEST_JSON_BYTES: Final = 16 << 20
-_json: Final = msgspec.json.Decoder()
-_SPACE: Final = b" \t\r\n"
+from egressd.meter.reading import Reading, decoded
+from egressd.meter.usage import Usage, cache_writes, fields, first, latest, tokens, whole_output
 
 
-class OpenAiChat:
+class _Chunk(msgspec.Struct):
+    model: Any = None
+    usage: Any = None
+    x_groq: Any = None
+    choices: Any = None
+
+
+class _Counts(msgspec.Struct, frozen=True, kw_only=True):
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_1h: int | None = None
+    reasoning: int | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Chunk)
+
+
+class OpenAiChat(Reading):
     """The meter of one answer."""
 
     def __init__(self) -> None:
-        self.usage = Usage()
-        self.model: str | None = None
-        self._events: Events | None = None
-        self._json: list[bytes] | None = None
-        self._json_bytes = 0
+        super().__init__(b"usage", b"model")
+        self._counts = _Counts()
 
-    def feed(self, body: bytes) -> None:
-        """Take the next piece of the body."""
-        if self._events is None and self._json is None:
-            start = body.lstrip(_SPACE)
-            if not start:
-                return
-            if start.startswith((b"{", b"[")):
-                self._json = []
-            else:
-                self._events = Events()
-        if self._events is not None:
-            for data in self._events.feed(body):
-                self._event(data)
-        elif self._json is not None:
-            self._json_bytes += len(body)
-            if self._json_bytes <= LONGEST_JSON_BYTES:
-                self._json.append(body)
+    @property
+    def usage(self) -> Usage:
+        """The tokens reported so far."""
+        counts = self._counts
+        short, long = cache_writes(counts.cache_write, None, counts.cache_write_1h)
+        return Usage(
+            input_tokens=counts.prompt,
+            output_tokens=whole_output(counts.completion, counts.reasoning, counts.prompt, counts.total),
+            cache_read_tokens=counts.cache_read,
+            cache_write_5m_tokens=short,
+            cache_write_1h_tokens=long,
+            reasoning_tokens=counts.reasoning,
+        )
 
-    def end(self) -> None:
-        """Take what stands without its end."""
-        if self._events is not None:
-            for data in self._events.end():
-                self._event(data)
-        elif self._json is not None and self._json_bytes <= LONGEST_JSON_BYTES:
-            self._value(b"".join(self._json))
-            self._json = []
-
-    def _event(self, data: bytes) -> None:
-        # Most events hold neither: what is not looked for is not decoded.
-        if self.model is None or b'"usage"' in data:
-            self._value(data)
-
-    def _value(self, data: bytes) -> None:
-        try:
-            value = _json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    def _take(self, text: bytes) -> None:
+        chunk = decoded(_decoder, text)
+        if chunk is None:
             return
-        if not isinstance(value, dict):
-            return
-        if isinstance(model := value.get("model"), str) and model:
-            self.model = model
-        self.usage = latest(self.usage, _usage(value.get("usage")))
+        self._named(chunk.model)
+        for untrusted in (_of_choices(chunk.choices), fields(chunk.x_groq).get("usage"), chunk.usage):
+            self._counts = latest(self._counts, _counts(fields(untrusted)))
 
 
-def _usage(untrusted: Any) -> Usage:
-    found = _map(untrusted)
-    return Usage(
-        input_tokens=tokens(found.get("prompt_tokens")),
-        output_tokens=tokens(found.get("completion_tokens")),
-        cache_read_tokens=tokens(_map(found.get("prompt_tokens_details")).get("cached_tokens")),
-        reasoning_tokens=tokens(_map(found.get("completion_tokens_details")).get("reasoning_tokens")),
+def _of_choices(untrusted: Any) -> Any:
+    choices = untrusted if isinstance(untrusted, list) else []
+    return next((usage for choice in choices if (usage := fields(choice).get("usage"))), None)
+
+
+def _counts(untrusted: dict[str, Any]) -> _Counts:
+    prompt = fields(untrusted.get("prompt_tokens_details"))
+    return _Counts(
+        prompt=tokens(untrusted.get("prompt_tokens")),
+        completion=tokens(untrusted.get("completion_tokens")),
+        total=tokens(untrusted.get("total_tokens")),
+        cache_read=first(
+            prompt.get("cached_tokens"),
+            untrusted.get("prompt_cache_hit_tokens"),
+            untrusted.get("cache_read_input_tokens"),
+            untrusted.get("cached_tokens"),
+        ),
+        cache_write=first(
+            prompt.get("cache_write_tokens"),
+            prompt.get("cache_creation_tokens"),
+            prompt.get("cache_creation_input_tokens"),
+            untrusted.get("cache_creation_input_tokens"),
+        ),
+        cache_write_1h=tokens(fields(prompt.get("cache_creation_token_details")).get("ephemeral_1h_input_tokens")),
+        reasoning=tokens(fields(untrusted.get("completion_tokens_details")).get("reasoning_tokens")),
     )
-
-
-def _map(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

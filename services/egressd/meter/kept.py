@@ -1,0 +1,118 @@
+"""A JSON text that comes in pieces, kept until it is whole, bounded.
+
+A short text is kept as it is. Of a long one (an image in base64, a file that a tool wrote) only what can hold a count
+or a name is kept: its long strings are emptied on the way, so that the usage behind them is still read.
+"""
+
+import re
+from typing import Final
+
+WHOLE_BYTES: Final = 1 << 20
+"""A longer text is kept without its long strings."""
+LONGEST_BYTES: Final = 16 << 20
+"""A text that is longer even so is not kept."""
+LONGEST_STRING_BYTES: Final = 4 << 10
+_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+"""The rest of a string up to its closing quote, or to the end; possessive, so that its cost is linear."""
+_STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_WITHOUT_OPEN_STRING: Final = re.compile(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"]*+)*+', re.DOTALL)
+
+
+class Kept:
+    """The pieces of the text that is coming."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+        self._emptied: Emptied | None = None
+        self._too_long = False
+
+    def __bool__(self) -> bool:
+        """Whether something of a text has come."""
+        return bool(self._pieces) or self._too_long
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece."""
+        if self._too_long:
+            return
+        if self._emptied is not None:
+            piece = self._emptied.feed(piece)
+        self._pieces.append(piece)
+        self._bytes += len(piece)
+        if self._emptied is None and self._bytes > WHOLE_BYTES:
+            self._emptied = Emptied()
+            self._pieces = [self._emptied.feed(b"".join(self._pieces))]
+            self._bytes = len(self._pieces[0])
+        if self._bytes > LONGEST_BYTES:
+            self._pieces, self._too_long = [], True
+
+    def take(self) -> bytes | None:
+        """The text, and begin the next one; None for one that was too long."""
+        text = None if self._too_long else b"".join(self._pieces)
+        self._pieces, self._bytes, self._emptied, self._too_long = [], 0, None, False
+        return text
+
+
+class Emptied:
+    """A JSON text in which strings longer than `LONGEST_STRING_BYTES` are empty; cuts do not matter.
+
+    A string comes out when it has ended, so that no half of an escape or of a character ever does.
+    """
+
+    def __init__(self) -> None:
+        self._in_string = False
+        self._escaped = False
+        self._string: list[bytes] = []
+        self._string_bytes = 0
+
+    def feed(self, piece: bytes) -> bytes:
+        """What this piece adds."""
+        out: list[bytes] = []
+        at = self._inside(piece, 0, out) if self._in_string else 0
+        if not self._in_string:
+            end = _end(_WITHOUT_OPEN_STRING, piece, at)
+            out.append(_STRING.sub(_emptied, piece[at:end]))
+            if end < len(piece):
+                out.append(b'"')
+                self._in_string = True
+                self._inside(piece, end + 1, out)
+        return b"".join(out)
+
+    def _inside(self, piece: bytes, start: int, out: list[bytes]) -> int:
+        """Go on in the string that is open; where it ends, or the end of the piece."""
+        end, self._escaped = string_end(piece, start, self._escaped)
+        self._string_bytes += end - start
+        if self._string_bytes <= LONGEST_STRING_BYTES:
+            self._string.append(piece[start:end])
+        else:
+            self._string = []
+        if end == len(piece):
+            return end
+        out += [*self._string, b'"']
+        self._in_string, self._string, self._string_bytes = False, [], 0
+        return end + 1
+
+
+def string_end(piece: bytes, at: int, escaped: bool) -> tuple[int, bool]:
+    """The place of the closing quote of a string that is open at a place, or the end of the piece.
+
+    What comes before may have left the next byte escaped; so may the end of this piece, which is the second answer.
+    """
+    if escaped and at < len(piece):
+        at += 1
+    elif escaped:
+        return at, True
+    end = _end(_STRING_REST, piece, at)
+    if end < len(piece) and piece[end : end + 1] != b'"':
+        return len(piece), True
+    return end, False
+
+
+def _end(pattern: re.Pattern[bytes], piece: bytes, at: int) -> int:
+    """Where the match of a pattern that also matches nothing ends."""
+    found = pattern.match(piece, at)
+    return at if found is None else found.end()
+
+
+def _emptied(string: re.Match[bytes]) -> bytes:
+    return string[0] if len(string[1]) <= LONGEST_STRING_BYTES else b'""'
