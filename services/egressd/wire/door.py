@@ -55,8 +55,8 @@ class Client:
             raise Fault("request-too-large", _HEAD_TOO_LARGE)
         return event
 
-    async def body(self) -> IO[bytes]:
-        """The whole body, from its beginning.
+    async def body(self, most_bytes: int | None = None) -> IO[bytes]:
+        """The whole body, from its beginning; `most_bytes` is a smaller bound than that of relayed calls.
 
         Raises:
             Fault: `request-too-large`, `request-invalid`.
@@ -66,7 +66,7 @@ class Client:
         spool: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115  (the caller closes it)
         try:
             with anyio.fail_after(self._limits.body_s):
-                await self._fill(spool)
+                await self._fill(spool, most_bytes or self._limits.body_bytes)
         except TimeoutError:
             spool.close()
             raise Fault("request-invalid", "the body of the request did not arrive whole in time") from None
@@ -102,8 +102,8 @@ class Client:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 return
 
-    async def _fill(self, spool: IO[bytes]) -> None:
-        left_bytes = self._limits.body_bytes
+    async def _fill(self, spool: IO[bytes], most_bytes: int) -> None:
+        left_bytes = most_bytes
         if self.http.they_are_waiting_for_100_continue:
             await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
         while not isinstance(event := await self._event(), h11.EndOfMessage):
@@ -111,7 +111,7 @@ class Client:
                 raise Gone
             left_bytes -= len(event.data)
             if left_bytes < 0:
-                raise Fault("request-too-large", f"the body is larger than {self._limits.body_bytes} bytes")
+                raise Fault("request-too-large", f"the body is larger than {most_bytes} bytes")
             spool.write(event.data)
 
     async def _event(self) -> object:
