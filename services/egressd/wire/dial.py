@@ -1,7 +1,9 @@
 """Connections out: to a destination, or to an address that a fetch has checked. TLS, DNS and sockets are here alone."""
 
+import contextlib
 import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,7 @@ from egressd.destinations import Target
 from proto.faults import Fault
 
 _PIECE_BYTES: Final = 64 << 10
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host's name; raises OSError when it has none."""
@@ -50,13 +53,18 @@ class Upstream:
         except ssl.SSLError:
             raise anyio.BrokenResourceError from None
 
+    async def send_eof(self) -> None:
+        """Tell the other side that nothing more will be sent; what it sends is still received. Not over TLS."""
+        # The other side may have closed already.
+        with contextlib.suppress(OSError):
+            await self._stream.send_eof()
+
     def cut(self) -> None:
         """Make the connection carry nothing more, at once and from any task."""
-        try:
+        # What the kernel has taken and not sent is thrown away when the connection is closed (socket(7), SO_LINGER).
+        with contextlib.suppress(OSError):
+            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self._raw.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            # It is closed already.
-            return
 
     async def aclose(self) -> None:
         """Close it without waiting for the other side."""
@@ -87,14 +95,27 @@ async def dial_address(addresses: Sequence[str], port: int, tls_name: str | None
         OSError: as `dial`.
 
     """
+    stream = await _connected(addresses, port)
+    return Upstream(stream if tls_name is None else await _secured(stream, tls_name, tls))
+
+
+async def dial_plain(addresses: Sequence[str], port: int) -> Upstream:
+    """A connection to the first of some checked addresses that answers; TLS is the business of both its ends.
+
+    Raises:
+        OSError: nobody answers there.
+
+    """
+    return Upstream(await _connected(addresses, port))
+
+
+async def _connected(addresses: Sequence[str], port: int) -> anyio.abc.SocketStream:
     failure: OSError = ConnectionRefusedError("no address")
     for address in addresses:
         try:
-            stream = await anyio.connect_tcp(address, port)
+            return await anyio.connect_tcp(address, port)
         except OSError as error:
             failure = error
-            continue
-        return Upstream(stream if tls_name is None else await _secured(stream, tls_name, tls))
     raise failure
 
 

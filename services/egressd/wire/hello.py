@@ -34,7 +34,7 @@ _HIDING: Final = frozenset({0xFE0D, 0xFFCE, *range(0xFE08, 0xFE0D)})
 _ASKS_AGAIN: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The `random` of a ServerHello that is a HelloRetryRequest (RFC 8446 section 4.1.3)."""
 
-Reason = Literal["not-tls", "too-long", "damaged", "no-name", "other-name", "ech"]
+Reason = Literal["not-tls", "too-long", "damaged", "late", "no-name", "other-name", "ech"]
 
 
 class _Row(NamedTuple):
@@ -46,6 +46,7 @@ _REASONS: Final[dict[Reason, _Row]] = {
     "not-tls": _Row("refused: what came through the tunnel is not TLS", None),
     "too-long": _Row(f"refused: the TLS hello is longer than {LONGEST_BYTES} bytes", 50),
     "damaged": _Row("refused: the TLS hello is not well-formed", 50),
+    "late": _Row("refused: the TLS hello did not arrive whole in time", None),
     "no-name": _Row("refused: the TLS hello names no host", 112),
     "other-name": _Row("refused: the TLS hello names another host than the tunnel's", 112),
     "ech": _Row("refused: the TLS hello hides its host's name (Encrypted Client Hello, or its GREASE)", 49),

@@ -1,0 +1,52 @@
+"""The two heads of HTTP before a tunnel: where a CONNECT wants to go, and the 200 (RFC 9110 section 9.3.6). No I/O."""
+
+import contextlib
+import ipaddress
+import re
+from typing import Final, NamedTuple
+
+import h11
+
+from proto.faults import Fault
+from proto.urls import parse_url
+
+_REASON: Final = b"Connection established"
+_AUTHORITY: Final = re.compile(r"[^/?#]+:[0-9]{1,5}\Z")
+
+
+class Authority(NamedTuple):
+    """A host's name in ASCII and lower case, without a final dot, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """The host and the port, as brokerd is asked about them."""
+        return f"{self.host}:{self.port}"
+
+
+def asked_for(head: h11.Request, http: h11.Connection) -> Authority:
+    """Where a CONNECT wants to go; `http` has just given its head.
+
+    Raises:
+        Fault: `request-invalid`, or `tunnel-host` for an address in the place of a name.
+
+    """
+    if not isinstance(http.next_event(), h11.EndOfMessage):
+        raise Fault("request-invalid", "a CONNECT has no body")
+    untrusted_target = head.target.decode("ascii")
+    if not _AUTHORITY.match(untrusted_target):
+        raise Fault("request-invalid", "a CONNECT asks for HOST:PORT")
+    try:
+        url = parse_url(f"https://{untrusted_target}")
+    except ValueError as error:
+        raise Fault("request-invalid", str(error)) from None
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(url.host)
+        raise Fault("tunnel-host", "refused: a tunnel leads to a host's name, not to an address")
+    return Authority(url.host, url.port)
+
+
+def accepted(http: h11.Connection) -> tuple[bytes, bytes]:
+    """The bytes of the 200, and what has come behind the CONNECT already."""
+    return http.send(h11.Response(status_code=200, headers=[], reason=_REASON)) or b"", http.trailing_data[0]
