@@ -70,7 +70,6 @@ class _Told(NamedTuple):
 
 
 _told: _Told | None = None
-_under_way: ContextVar[str | None] = ContextVar("trace", default=None)
 
 
 def start(service: Service, sink: Sink | None) -> None:
@@ -79,23 +78,13 @@ def start(service: Service, sink: Sink | None) -> None:
     _told = None if sink is None else _Told(service, sink)
 
 
-def current() -> str | None:
-    """The traceparent of what is under way in this task, or None."""
-    return _under_way.get()
-
-
-def follow(trace: str | None) -> None:
-    """What this task does from now on belongs to a trace: the one that came with a request."""
-    _under_way.set(trace)
-
-
 class Work:
     """A span that has begun; what is said of it is said until it ends."""
 
     def __init__(self, name: str, kind: Kind, parent: str | None) -> None:
         self.name = name
         self.kind = kind
-        self.began_ns = time.time_ns()
+        self.began_ns = now_ns()
         self.error: str | None = None
         """How it failed, in a word."""
         self.trace_id, self.parent_id = _read(parent)
@@ -130,12 +119,39 @@ class Work:
             version=version(),
             began_ns=self.began_ns,
             # A clock that was set back meanwhile must not make it end before it began.
-            ended_ns=max(self.began_ns, time.time_ns()),
+            ended_ns=max(self.began_ns, now_ns()),
             attributes=self._attributes,
             texts=self._texts,
             class_=self._class,
             error=self.error,
         )
+
+
+_under_way: ContextVar[Work | str | None] = ContextVar("trace", default=None)
+"""In each task the span that it works on, or the traceparent that came with a request."""
+
+
+def current() -> str | None:
+    """The traceparent of what is under way in this task, or None."""
+    under_way = _under_way.get()
+    return under_way.traceparent if isinstance(under_way, Work) else under_way
+
+
+def follow(trace: str | None) -> None:
+    """What this task does from now on belongs to a trace: the one that came with a request."""
+    _under_way.set(trace)
+
+
+def say(attributes: Mapping[str, Value | None]) -> None:
+    """Attributes of the span that this task works on, if there is one."""
+    if isinstance(under_way := _under_way.get(), Work):
+        under_way.say(attributes)
+
+
+def fail(word: str) -> None:
+    """The span that this task works on, if there is one, has failed."""
+    if isinstance(under_way := _under_way.get(), Work):
+        under_way.error = word
 
 
 @contextmanager
@@ -149,7 +165,7 @@ def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Itera
     if told is None or not told.sink.is_open():
         yield work
         return
-    before = _under_way.set(work.traceparent)
+    before = _under_way.set(work)
     try:
         yield work
     except BaseException as error:
@@ -158,6 +174,21 @@ def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Itera
     finally:
         _under_way.reset(before)
         told.sink.send(work.ended(told.service))
+
+
+def tell(name: str, began_ns: int, attributes: Mapping[str, Value | None]) -> None:
+    """A span of what began at a time (Unix nanoseconds) and ends now; nothing was asked on in it."""
+    told = _told
+    if told is not None and told.sink.is_open():
+        work = Work(name, "internal", current())
+        work.began_ns = began_ns
+        work.say(attributes)
+        told.sink.send(work.ended(told.service))
+
+
+def now_ns() -> int:
+    """The time now, as spans have it."""
+    return time.time_ns()
 
 
 @cache

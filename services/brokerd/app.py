@@ -15,6 +15,7 @@ from brokerd.decide import Decider, EgressDecider, term_of
 from brokerd.desk.egress import EgressDesk
 from brokerd.desk.loop import LoopDesk
 from brokerd.desk.owner import OwnerDesk
+from brokerd.desk.tools import ToolsDesk
 from brokerd.grants.shelf import GrantSet, Shelf
 from brokerd.policy.inforce import Policy
 from brokerd.runtime.composite import Runtime
@@ -23,6 +24,7 @@ from brokerd.taint import Taint
 from proto import sockets
 from proto.faults import Fault
 from proto.messages.broker import EgressAsk
+from proto.role import trace
 from proto.role.clock import now
 from proto.role.main import Arguments, Opening, Ready, home_of, open_sockets
 from proto.role.serve import Server
@@ -57,6 +59,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     """
     config = proto.role.config.load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, config.paths.home)
+    trace.start("brokerd", trace.Datagrams(sockets.socket("spans-egress").at(home)))
     stores = _stores(home, config)
     trials = trial_terms()
     tools = Policy(home, config.policy.timeout_s, trials)
@@ -89,23 +92,18 @@ def _openings(home: Path, config: Config, stores: Stores, tools: Policy, leaving
     taint = Taint(sessions, approvals, audit, egress, config.egress.notice_s)
     runtime = Runtime(memory, config.memory.timeout_s, egress, config.egress.timeout_s)
     calls = Calls(sessions, decider, approvals, audit, taint, runtime)
+    loop = LoopDesk(sessions, taint, calls, approvals, audit, now)
+    deciding = EgressDesk(sessions, EgressDecider(home, leaving, now), audit)
     desks = (
-        ("loop-broker", config.sockets.loop, LoopDesk(sessions, taint, calls, approvals, audit, now)),
-        ("egress-broker", config.sockets.egress, EgressDesk(sessions, EgressDecider(home, leaving, now), audit)),
-        (
-            "owner-broker",
-            config.sockets.admin,
-            OwnerDesk(sessions, approvals, decider, audit, now),
-        ),
+        ("loop-broker", None, config.sockets.loop, loop),
+        ("egress-broker", "broker.sock", config.sockets.egress, deciding),
+        ("egress-broker", "tools.sock", config.sockets.tools, ToolsDesk(sessions, shelf, calls)),
+        ("owner-broker", None, config.sockets.admin, OwnerDesk(sessions, approvals, decider, audit, now)),
     )
     return [
-        Opening(sockets.socket(name, _file(name)), _at(home, name, _file(name), configured), desk)
-        for name, configured, desk in desks
+        Opening(sockets.socket(name, file), _at(home, name, file, configured), desk)
+        for name, file, configured, desk in desks
     ]
-
-
-def _file(name: str) -> str | None:
-    return "broker.sock" if name == "egress-broker" else None
 
 
 def _at(home: Path, name: str, file: str | None, configured: str | None) -> Path:

@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 import msgspec
 
+from brokerd import told
 from brokerd.approvals import Approvals, Asked, Origin, Outcome, Waiting
 from brokerd.audit import Audit, arguments_sha256
 from brokerd.decide import Decider, Decision
@@ -25,6 +26,7 @@ from proto.faults import Fault
 from proto.labels import PRIVATE, Label, join
 from proto.messages.broker import ApprovalWanted, ToolRequest, ToolResponse
 from proto.reasons import REASONS
+from proto.role import trace
 from proto.role.serve import Connection
 
 _LONGEST_QUESTION_CHARS: Final = 4000
@@ -156,7 +158,7 @@ class Calls:
 
     async def _decide(self, errand: Errand) -> Decision:
         """A decision under the label of this moment, on disk before anything comes of it."""
-        request = errand.request
+        request, began_ns = errand.request, trace.now_ns()
         session = self._sessions.find(request.session)
         label = session.label if session else strictest()
         question = Question(session=session, label=label, tool=request.tool, arguments=request.arguments)
@@ -172,6 +174,8 @@ class Calls:
             return await self._decide(errand)
         names = {**errand.names(), "approval": permit.approval} if permit else errand.names()
         self._audit.decision(names, decision, request.arguments)
+        tool = clip(request.tool, _LONGEST_TOOL_CHARS)
+        told.decided(began_ns, tool, session, decision, told.of_tool(request.session, request.call, tool))
         return decision
 
     def _ask(self, errand: Errand, decision: Decision) -> Paused:

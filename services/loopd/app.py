@@ -9,7 +9,7 @@ from loopd.ports.all import ports_of
 from loopd.session.marks import Marks
 from loopd.session.store import Store
 from proto.faults import Fault
-from proto.role import clock
+from proto.role import clock, trace
 from proto.role.config import load
 from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
 from proto.sockets import socket
@@ -19,6 +19,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     """Run until cancelled. Every record is on disk when it is written, so that there is nothing to finish."""
     config = load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, config.paths.home)
+    trace.start("loopd", trace.Datagrams(socket("spans-egress").at(home)))
     try:
         store = Store(home / "sessions")
         marks = Marks(home / "state" / "loopd" / "turns")

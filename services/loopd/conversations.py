@@ -23,12 +23,14 @@ from loopd.session.marks import FULL, Marks
 from loopd.session.records import User
 from loopd.session.store import Loaded, Store
 from loopd.session.window import Window, record_tokens
+from loopd.turn import traced
 from loopd.turn.driver import Driver
 from loopd.turn.machine import Machine
 from loopd.turn.opening import Opened, Opening
 from loopd.turn.steps import Finish, Resumed, Said
 from proto.faults import FAULTS, Fault
 from proto.messages.loop import ChatDone, ChatFailed, ChatOpened
+from proto.role import trace
 from proto.role.clock import Clock
 from proto.role.log import logger
 
@@ -74,7 +76,9 @@ class Conversations:
 
         async def run() -> None:
             with sender:
-                emit(await self._chat(tasks, session, text, emit))
+                with trace.span(traced.NAME):
+                    last = await self._chat(tasks, session, text, emit)
+                emit(last)
 
         tasks.start_soon(run)
         return receiver
@@ -167,6 +171,7 @@ class Conversations:
 
     def _turn(self, opened: Opened, room: Window, emit: Emitter) -> tuple[Driver, Machine]:
         loaded, label = opened
+        trace.say(traced.of_session(loaded.baseline))
         machine = Machine(loaded.position, len(loaded.records), room, label, self._config.turn, self._clock)
         ports = (self._ports.broker, self._ports.model)
         return Driver(loaded, machine, self._store, ports, self._config.model, emit), machine
@@ -188,6 +193,7 @@ class Conversations:
         if finish.code == FULL:
             await self._ports.broker.close(session)
         if finish.code is not None:
+            trace.fail(finish.code)
             runbook = FAULTS[finish.code].runbook
             return ChatFailed(session=session, code=finish.code, message=finish.text, runbook=runbook)
         return ChatDone(
@@ -201,7 +207,8 @@ class Conversations:
         while session not in self._busy:
             try:
                 async with limiter:
-                    code, again = await self._resume_once(tasks, session)
+                    with trace.span(traced.NAME):
+                        code, again = await self._resume_once(tasks, session)
             except Fault as fault:
                 code, again = fault.code, fault.code in TRANSIENT
             except Exception:  # noqa: BLE001  (one session must not keep the others from being resumed)
@@ -289,4 +296,5 @@ def _tokens_of(text: str) -> int:
 
 
 def _failed(session: str | None, fault: Fault) -> ChatFailed:
+    trace.fail(fault.code)
     return ChatFailed(session=session, code=fault.code, message=fault.message, runbook=fault.runbook)

@@ -1,11 +1,13 @@
 """egressd's socket: may these bytes leave, now? No session's turn is waited for, and no daemon is called."""
 
+from brokerd import told
 from brokerd.audit import Audit
 from brokerd.decide import Decision, EgressDecider
 from brokerd.facts import strictest
 from brokerd.sessions import Sessions
 from proto.labels import Label
 from proto.messages.broker import EgressAsk, EgressDecision
+from proto.role import trace
 from proto.role.serve import Connection
 
 
@@ -19,6 +21,7 @@ class EgressDesk:
 
     async def __call__(self, request: EgressAsk, connection: Connection) -> EgressDecision:
         """The decision under the label of the moment in which it is written down."""
+        began_ns = trace.now_ns()
         decision = await self._decide(request)
         while decision.label != self._label(request.session):
             decision = await self._decide(request)
@@ -29,6 +32,8 @@ class EgressDesk:
             "method": request.method[:16],
         }
         self._audit.decision(names, decision, None)
+        more = told.of_egress(request.session, request.call, request.destination)
+        told.decided(began_ns, f"egress.{request.what}", self._sessions.find(request.session), decision, more)
         return EgressDecision(
             allow=decision.verdict == "allow",
             reasons=list(decision.reasons),

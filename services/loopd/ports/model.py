@@ -16,6 +16,7 @@ from loopd.ports import errors
 from loopd.ports.completion import GARBAGE, Completion
 from loopd.ports.sse import EventStream
 from loopd.turn.steps import Answered, Failed
+from proto.role import trace
 
 PATH: Final = "v1/chat/completions"
 SESSION_HEADER: Final = "X-Boxmaker-Session"
@@ -101,6 +102,7 @@ class _Exchange:
                 ("Accept", "text/event-stream"),
                 ("Content-Length", str(len(request.body))),
                 ("Connection", "close"),
+                *([("traceparent", under_way)] if (under_way := trace.current()) else []),
             ],
         )
         data = (self._http.send(head) or b"") + (self._http.send(h11.Data(data=request.body)) or b"")

@@ -8,10 +8,12 @@ import anyio
 import anyio.to_thread
 
 from memoryd.acts import recall, show, write
+from memoryd.desk import reads
 from memoryd.desk.indexing import Indexing
 from memoryd.desk.turns import Turns
 from memoryd.holdings import Holdings
 from memoryd.identity.writer import Abandoned
+from memoryd.index import RecallAnswer
 from memoryd.refusal import Refusal
 from memoryd.trail.answers import Answer, Key
 from proto.faults import Fault
@@ -19,6 +21,7 @@ from proto.labels import PRIVATE, Label
 from proto.messages.broker import ToolResponse
 from proto.messages.memory import MemoryCall
 from proto.reasons import REASONS
+from proto.role import trace
 from proto.role.log import logger
 from proto.role.serve import Connection
 from proto.tools import MemoryArguments, RecallArguments, parse_arguments
@@ -77,7 +80,10 @@ class BrokerDesk:
         call = request.request
         arguments = _arguments(request)
         if isinstance(arguments, RecallArguments):
-            return await self._recall(call.session, arguments)
+            with trace.span(reads.NAME, "server") as span:
+                found = await self._recall(call.session, arguments)
+                reads.recalled(span, call.session, arguments.query, request.taint, found)
+            return found.text, found.label
         asked = write.Call(
             session=call.session,
             call=call.call,
@@ -89,17 +95,16 @@ class BrokerDesk:
         self._indexing.wake()
         return text, PRIVATE
 
-    async def _recall(self, session: str, arguments: RecallArguments) -> tuple[str, Label]:
+    async def _recall(self, session: str, arguments: RecallArguments) -> RecallAnswer:
         if self._holdings.shelf.notebook.may_differ():
             await self._turns.take(show.look_at_notes, self._holdings)
         await self._indexing.caught_up()
         try:
-            found = await anyio.to_thread.run_sync(
+            return await anyio.to_thread.run_sync(
                 recall.recall, self._holdings, session, arguments, limiter=self._threads
             )
         except OSError as error:
             raise Fault("memory-unavailable", f"the recall cannot be logged: {error}") from None
-        return found.text, found.label
 
 
 def _answer(key: Key, text: str, label: Label, *, ok: bool = True) -> Answer:

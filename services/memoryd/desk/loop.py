@@ -3,11 +3,13 @@
 import msgspec
 
 from memoryd.acts import show
+from memoryd.desk import reads
 from memoryd.desk.indexing import Indexing
 from memoryd.desk.turns import Turns
 from memoryd.holdings import Holdings
 from proto.messages.memory import MemoryBlock, MemoryBlockReply, SessionUpdated
 from proto.messages.wire import Ok
+from proto.role import trace
 from proto.role.serve import Connection
 
 
@@ -23,7 +25,9 @@ class LoopDesk:
         """The reply to a request; raises Fault `memory-unavailable` for a block that cannot be served."""
         match request:
             case MemoryBlock():
-                text = await self._turns.take(show.block, self._holdings)
+                with trace.span(reads.NAME, "server") as span:
+                    text = await self._turns.take(show.block, self._holdings)
+                    reads.block_served(span, text)
                 self._indexing.wake()
                 return MemoryBlockReply(text=text)
             case SessionUpdated(session=session):

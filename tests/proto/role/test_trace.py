@@ -129,7 +129,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=5_000)
 
 
 @settings(max_examples=40)
-@given(st.dictionaries(ANY_TEXT.map(lambda name: name[:20]), ANY_TEXT | st.lists(ANY_TEXT, max_size=3), max_size=8))
+@given(st.dictionaries(st.sampled_from("abcdefgh"), ANY_TEXT | st.lists(ANY_TEXT, max_size=3), max_size=8))
 def test_whatever_is_said_of_a_span_can_be_sent(said: dict[str, str | list[str]]) -> None:
     work = trace.Work("w", "internal", None)
     work.say(dict(said))
@@ -228,3 +228,21 @@ async def test_one_trace_goes_from_daemon_to_daemon(home: Path, kept: Kept) -> N
 async def test_without_a_collector_a_trace_only_passes_through(home: Path) -> None:
     came, _own, asked_on, _there = await _asked_of(home, Verify(trace=PARENT))
     assert came == asked_on == PARENT
+
+
+def test_what_is_under_way_is_spoken_of_from_within(kept: Kept) -> None:
+    trace.say({"lost": 1})
+    trace.follow(PARENT)
+    trace.fail("lost")
+    began_ns = trace.now_ns()
+    with trace.span("turn"):
+        trace.say({"said": "yes", "none": None})
+        trace.fail("busy")
+        trace.tell("decision", began_ns, {"allow": False})
+    decision, turn = kept.spans
+    assert (turn.attributes, turn.error, turn.parent_id) == ({"said": "yes"}, "busy", PARENT[36:52])
+    assert (decision.parent_id, decision.began_ns, decision.attributes) == (turn.span_id, began_ns, {"allow": False})
+    assert decision.ended_ns >= began_ns
+    kept.open = False
+    trace.tell("decision", began_ns, {})
+    assert len(kept.spans) == 2
