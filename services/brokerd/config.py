@@ -41,6 +41,8 @@ class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """For loopd; by default `run/loop-broker/broker.sock`."""
     egress: str | None = None
     """For egressd; by default `run/egress-broker/broker.sock`."""
+    tools: str | None = None
+    """For egressd's tool calls over MCP; by default `run/egress-broker/tools.sock`."""
     admin: str | None = None
     """For the owner; by default `run/owner-broker/admin.sock`."""
 
