@@ -66,12 +66,13 @@ class Events:
 
     def _add(self, line: bytes) -> None:
         """Take a field; only `data` is read."""
-        if not line.startswith(_DATA):
-            if line == b"data":
-                self._data.append(b"")
+        if line.startswith(_DATA):
+            value = line[len(_DATA) :].removeprefix(b" ")
+        elif line == _DATA[:-1]:
+            value = b""
+        else:
             return
-        value = line[len(_DATA) :].removeprefix(b" ")
-        self._data_bytes += len(value)
+        self._data_bytes += len(value) + 1
         self._too_long = self._too_long or self._data_bytes > kept.LONGEST_BYTES
         if self._too_long:
             self._data.clear()

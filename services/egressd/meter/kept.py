@@ -19,37 +19,32 @@ _WITHOUT_OPEN_STRING: Final = re.compile(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"
 
 
 class Kept:
-    """The pieces of the text that is coming."""
+    """The text that is coming."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._bytes = 0
+        self._text = bytearray()
         self._emptied: Emptied | None = None
         self._too_long = False
 
     def __bool__(self) -> bool:
         """Whether something of a text has come."""
-        return bool(self._pieces) or self._too_long
+        return bool(self._text) or self._too_long
 
     def add(self, piece: bytes) -> None:
         """Take the next piece."""
         if self._too_long:
             return
-        if self._emptied is not None:
-            piece = self._emptied.feed(piece)
-        self._pieces.append(piece)
-        self._bytes += len(piece)
-        if self._emptied is None and self._bytes > WHOLE_BYTES:
+        self._text += piece if self._emptied is None else self._emptied.feed(piece)
+        if self._emptied is None and len(self._text) > WHOLE_BYTES:
             self._emptied = Emptied()
-            self._pieces = [self._emptied.feed(b"".join(self._pieces))]
-            self._bytes = len(self._pieces[0])
-        if self._bytes > LONGEST_BYTES:
-            self._pieces, self._too_long = [], True
+            self._text = bytearray(self._emptied.feed(bytes(self._text)))
+        if len(self._text) > LONGEST_BYTES:
+            self._text, self._too_long = bytearray(), True
 
     def take(self) -> bytes | None:
         """The text, and begin the next one; None for one that was too long."""
-        text = None if self._too_long else b"".join(self._pieces)
-        self._pieces, self._bytes, self._emptied, self._too_long = [], 0, None, False
+        text = None if self._too_long else bytes(self._text)
+        self._text, self._emptied, self._too_long = bytearray(), None, False
         return text
 
 
@@ -62,7 +57,7 @@ class Emptied:
     def __init__(self) -> None:
         self._in_string = False
         self._escaped = False
-        self._string: list[bytes] = []
+        self._string = bytearray()
         self._string_bytes = 0
 
     def feed(self, piece: bytes) -> bytes:
@@ -83,13 +78,13 @@ class Emptied:
         end, self._escaped = string_end(piece, start, self._escaped)
         self._string_bytes += end - start
         if self._string_bytes <= LONGEST_STRING_BYTES:
-            self._string.append(piece[start:end])
+            self._string += piece[start:end]
         else:
-            self._string = []
+            self._string.clear()
         if end == len(piece):
             return end
-        out += [*self._string, b'"']
-        self._in_string, self._string, self._string_bytes = False, [], 0
+        out += [bytes(self._string), b'"']
+        self._in_string, self._string, self._string_bytes = False, bytearray(), 0
         return end + 1
 
 

@@ -32,19 +32,18 @@ class Texts:
         self._begun = b""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The texts that end in this piece."""
+        """The texts that end in this piece; they are to be taken before the next piece is."""
         if self._split is None:
             piece = _without_space(self._begun + piece)
             self._begun = piece if _BYTE_ORDER_MARK.startswith(piece) else b""
             if self._begun or not piece:
-                return
+                return iter(())
             self._split = _split(piece[:1])
-        yield from self._split.feed(piece)
+        return self._split.feed(piece)
 
     def end(self) -> Iterator[bytes]:
         """A text that only the end of the body ends."""
-        if self._split is not None:
-            yield from self._split.end()
+        return iter(()) if self._split is None else self._split.end()
 
 
 def _without_space(piece: bytes) -> bytes:

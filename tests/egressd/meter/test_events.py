@@ -52,3 +52,10 @@ def test_an_event_longer_than_the_bound_is_left_out_wherever_it_is_cut(
     comment = b":" + b"c" * 200 + b"\ndata: x\n\n"
     body = b"data: 1\n\n" + long + lines + comment + b"data: 2\n\n"
     assert _events(body, list(range(0, len(body), step))) == [b"1", b"2"]
+
+
+def test_lines_without_number_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LONGEST_BYTES", 100)
+    for line in (b"data\n", b"data:\n", b"data: \n"):
+        assert _events(line * 99 + b"\n", []) == [b"\n" * 98]
+        assert _events(line * 101 + b"\n" + b"data: 1\n\n", []) == [b"1"]

@@ -73,3 +73,11 @@ def test_what_is_too_long_even_so_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
     assert text.take() is None
     text.add(b"2")
     assert text.take() == b"2"
+
+
+def test_pieces_without_number_take_no_room() -> None:
+    emptied = Emptied()
+    emptied.feed(b'"')
+    for _ in range(1000):
+        assert emptied.feed(b"x") == b""
+    assert emptied.feed(b'"') == b'"'
