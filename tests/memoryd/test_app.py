@@ -77,6 +77,17 @@ def test_a_write_under_way_is_finished_before_the_end(daemon: Daemon) -> None:
     again.kill()
 
 
+def test_it_ends_while_the_index_still_catches_up(daemon: Daemon) -> None:
+    daemon.stop()
+    log = daemon.home / "sessions" / "chat-long" / "0.jsonl"
+    log.parent.mkdir(parents=True)
+    line = b'{"kind":"user","time":"2026-09-20T14:02:00Z","text":"%d apples of the garden behind the house","author":null}\n'
+    log.write_bytes(b"".join(line % number for number in range(300_000)))
+    daemon.start()
+    code, said = daemon.stop()
+    assert (code, '"caught-up"' in said, "Traceback" in said) == (0, False, False), said
+
+
 def test_a_second_daemon_on_the_home_is_refused(daemon: Daemon) -> None:
     said = _fails("--home", str(daemon.home))
     assert f"another memoryd already serves {daemon.home} (runbook: socket-in-use)" in said

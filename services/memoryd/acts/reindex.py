@@ -3,7 +3,7 @@
 import os
 
 from memoryd.holdings import Holdings
-from memoryd.index import Counts, NoteEntry
+from memoryd.index import Breathe, Counts, NoteEntry
 from proto.faults import Fault
 from proto.ids import is_session_id
 
@@ -36,8 +36,8 @@ def bring_in_notes(holdings: Holdings) -> None:
     holdings.index.sync_notes(notes(holdings))
 
 
-def rebuild(holdings: Holdings, entries: list[NoteEntry]) -> Counts:
-    """Make the index anew beside the old one, and swap it in.
+def rebuild(holdings: Holdings, entries: list[NoteEntry], breathe: Breathe = lambda: None) -> Counts:
+    """Make the index anew beside the old one, and swap it in; `breathe` may end it, and then the old one stays.
 
     Raises:
         Fault: `memory-index-damaged`; `memory-unavailable`: sessions/ or index/ cannot be used.
@@ -45,7 +45,7 @@ def rebuild(holdings: Holdings, entries: list[NoteEntry]) -> Counts:
     """
     sessions(holdings)
     try:
-        return holdings.index.rebuild(holdings.sessions, entries)
+        return holdings.index.rebuild(holdings.sessions, entries, breathe)
     except OSError as error:
         raise Fault("memory-unavailable", f"the index cannot be made: {error}") from None
 

@@ -9,6 +9,7 @@ import contextlib
 from typing import Final
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from memoryd.acts import reindex
@@ -70,7 +71,9 @@ class Indexing:
     async def _catch_up(self) -> None:
         index, sessions = self._holdings.index, self._holdings.sessions
         try:
-            counts = await anyio.to_thread.run_sync(index.catch_up, sessions, limiter=self._thread)
+            counts = await anyio.to_thread.run_sync(
+                index.catch_up, sessions, anyio.from_thread.check_cancelled, limiter=self._thread
+            )
             logger().info("caught-up", logs=counts.logs, records=counts.records)
             _tell_damaged(counts)
         except (Fault, OSError) as error:

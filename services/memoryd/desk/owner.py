@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import msgspec
 
@@ -94,7 +95,8 @@ class OwnerDesk:
 
     async def _reindex(self) -> Reindexed:
         entries = await self._turns.take(_looked_at_notes, self._holdings)
-        held = await anyio.to_thread.run_sync(reindex.rebuild, self._holdings, entries)
+        breathe = anyio.from_thread.check_cancelled
+        held = await anyio.to_thread.run_sync(reindex.rebuild, self._holdings, entries, breathe)
         return Reindexed(logs=held.logs, records=held.records, notes=held.notes)
 
 

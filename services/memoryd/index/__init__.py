@@ -4,6 +4,6 @@ Disposable: everything in it comes from the files. It knows nothing of sockets, 
 """
 
 from memoryd.index.hits import Counts, Hit, NoteEntry, RecallAnswer, UntrustedMode
-from memoryd.index.index import Index
+from memoryd.index.index import Breathe, Index
 
-__all__ = ["Counts", "Hit", "Index", "NoteEntry", "RecallAnswer", "UntrustedMode"]
+__all__ = ["Breathe", "Counts", "Hit", "Index", "NoteEntry", "RecallAnswer", "UntrustedMode"]

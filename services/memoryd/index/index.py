@@ -4,9 +4,10 @@ Calls may come from several threads. Writers wait for each other, recalls for ea
 rebuild writes a file of its own, and holds both only while that file takes the old one's place.
 """
 
+import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from memoryd.index import logs
@@ -18,6 +19,8 @@ from memoryd.index.walk import LogProgress
 from proto.faults import Fault
 from proto.labels import DataClass
 
+Breathe = Callable[[], None]
+"""Called every few thousand records; what it raises ends the reading there, and what was read stays read."""
 _NEW: Final = ".new"
 # Logs that are read in one transaction, when all are.
 _LOGS_TOGETHER: Final = 100
@@ -56,15 +59,15 @@ class Index:
                 raise
             self._close()
 
-    def catch_up(self, sessions_dir: str) -> Counts:
+    def catch_up(self, sessions_dir: str, breathe: Breathe = lambda: None) -> Counts:
         """Read what is new in every log; forget the logs that are gone. Counts what was read now."""
         with self._writing:
-            return self._catch_up(self._writer(), sessions_dir)
+            return self._catch_up(self._writer(), sessions_dir, breathe)
 
     def session_updated(self, session: str, sessions_dir: str) -> Counts:
         """Read what is new in one session's log; a log that is not there is no error."""
         with self._writing:
-            records = self._read_log(self._writer(), sessions_dir, session)
+            records = sum(self._read_log(self._writer(), sessions_dir, session))
         return Counts(logs=1, records=records, notes=0, damaged=self._damaged({session}))
 
     def sync_notes(self, entries: Sequence[NoteEntry]) -> int:
@@ -87,15 +90,18 @@ class Index:
                 raise Fault("memory-index-damaged")
             return search(self._lookup, query, k, self._untrusted_mode)
 
-    def rebuild(self, sessions_dir: str, notes: Sequence[NoteEntry]) -> Counts:
-        """Make the index anew from the logs and notes and put it in the old one's place. Counts what it holds."""
+    def rebuild(self, sessions_dir: str, notes: Sequence[NoteEntry], breathe: Breathe = lambda: None) -> Counts:
+        """Make the index anew from the logs and notes and put it in the old one's place. Counts what it holds.
+
+        When `breathe` ends it, the old one stays.
+        """
         with self._rebuilding:
             with self._writing:
                 self._notes = notes
             remove_files(self._path + _NEW)
             new = Store(self._path + _NEW, self._max_class, bulk=True)
             try:
-                self._catch_up(new, sessions_dir)
+                self._catch_up(new, sessions_dir, breathe)
                 self._sync_notes(new, notes, ())
                 new.optimize()
                 with self._writing:
@@ -135,7 +141,7 @@ class Index:
 
     def _replace(self, new: Store, sessions_dir: str) -> Counts:
         """Read what came since the new file was begun, and rename it over the old one."""
-        self._catch_up(new, sessions_dir)
+        self._catch_up(new, sessions_dir, lambda: None)
         self._sync_notes(new, self._notes, None)
         logs_read, records = new.records_read()
         notes = new.notes_held()
@@ -150,20 +156,26 @@ class Index:
             self._held = tuple(self._notes)
         return Counts(logs=logs_read, records=records, notes=notes, damaged=tuple(sorted(self._damaged_logs)))
 
-    def _catch_up(self, store: Store, sessions_dir: str) -> Counts:
+    def _catch_up(self, store: Store, sessions_dir: str, breathe: Breathe) -> Counts:
         sessions = logs.sessions_with_logs(sessions_dir)
         gone = {logs.session_of(log) for log in store.known_logs()}.difference(sessions)
         records = 0
         for some in _batches([*sessions, *sorted(gone)]):
-            with store.transaction():
-                records += sum(self._read_log(store, sessions_dir, session) for session in some)
+            read = (count for session in some for count in self._read_log(store, sessions_dir, session))
+            ended: BaseException | None = None
+            with store.transaction(), contextlib.closing(read):
+                for count in read:
+                    records += count
+                    if ended := _raised_by(breathe):
+                        break
+            if ended is not None:
+                raise ended
         return Counts(logs=len(sessions), records=records, notes=0, damaged=self._damaged(sessions))
 
-    def _read_log(self, store: Store, sessions_dir: str, session: str) -> int:
-        """Read what is new in a log; how many records that was."""
+    def _read_log(self, store: Store, sessions_dir: str, session: str) -> Iterator[int]:
+        """Read what is new in a log, piece by piece; how many records each had, and 0 at the end."""
         name = logs.log_name(session)
         damaged = False
-        read = 0
         try:
             with logs.opened(sessions_dir, session) as log:
                 progress = store.log_progress(name)
@@ -174,17 +186,18 @@ class Index:
                 before = progress.state.records
                 for piece in logs.pieces(log, session, progress):
                     damaged = piece.damaged
-                    read = piece.progress.state.records - before
                     with store.transaction():
                         store.add(self._indexable(piece.rows))
                         store.set_log_progress(name, piece.progress)
+                    read, before = piece.progress.state.records - before, piece.progress.state.records
+                    yield read
         except FileNotFoundError:
             with store.transaction():
                 store.forget_log(name, session)
         except OSError:
             damaged = True
         self._damaged_logs = self._damaged_logs - {session} | ({session} if damaged else set())
-        return read
+        yield 0
 
     def _sync_notes(self, store: Store, entries: Sequence[NoteEntry], held: Sequence[NoteEntry] | None) -> int:
         """Make a store hold these entries; `held` are those that it holds, if that is known."""
@@ -218,6 +231,15 @@ def _alike(first: Sequence[object], second: Sequence[object]) -> int:
     if list(first[:shorter]) == list(second[:shorter]):
         return shorter
     return next(at for at in range(shorter) if first[at] != second[at])
+
+
+def _raised_by(breathe: Breathe) -> BaseException | None:
+    """What ends the reading, if anything: it is raised once what was read is on disk."""
+    try:
+        breathe()
+    except BaseException as ended:  # noqa: BLE001  (a cancelled task is none of the usual errors)
+        return ended
+    return None
 
 
 def _batches(sessions: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -560,3 +560,57 @@ def test_an_answer_that_repeats_nothing_of_its_question_is_found(box: Box) -> No
     index = box.open()
     index.catch_up(box.sessions)
     assert [hit.record for hit in index.recall("launch", 5).hits] == [0, 1]
+
+
+class Stopped(BaseException):
+    """What a cancelled task raises is none of the usual errors."""
+
+
+@pytest.fixture
+def many(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
+    """Three logs, one of which is read in four pieces."""
+    monkeypatch.setattr(logs, "_PIECE_RECORDS", 4)
+    for session, count in (("chat-1", 3), ("chat-2", 13), ("chat-3", 3)):
+        box.append(session, *(user(f"{session} apple {number}") for number in range(count)))
+        os.utime(box.log(session), (1, int(session[-1])))
+    return box
+
+
+@pytest.mark.parametrize("breaths", [0, 1, 2, 3, 5, 6])
+def test_catching_up_ends_where_it_is_told_to_and_goes_on_from_there(many: Box, breaths: int) -> None:
+    left = iter(range(breaths))
+
+    def breathe() -> None:
+        if next(left, None) is None:
+            raise Stopped
+
+    index = many.open()
+    with pytest.raises(Stopped):
+        index.catch_up(many.sessions, breathe)
+    read = index.state().records
+    assert 0 < read < 19
+    index.close()
+    again = many.open()
+    assert again.state().records == read
+    assert again.catch_up(many.sessions).records == 19 - read
+    caught_up = many.dump()
+    again.rebuild(many.sessions, ())
+    assert many.dump() == caught_up
+
+
+def test_a_rebuild_that_is_ended_leaves_the_old_index(many: Box) -> None:
+    index = many.open()
+    index.catch_up(many.sessions)
+    before = many.dump()
+    many.append("chat-1", user("a plum"))
+    calls = iter([None, None])
+
+    def breathe() -> None:
+        if next(calls, Stopped) is Stopped:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        index.rebuild(many.sessions, (), breathe)
+    assert many.dump() == before
+    assert [path.name for path in Path(many.path).parent.glob("*.new*")] == []
+    assert index.catch_up(many.sessions).records == 1
