@@ -1,7 +1,7 @@
 """What `bxctl up` runs: each program's command and environment, and the sockets that say that it is ready. Pure data.
 
 The environment is the caller's without whatever looks like a key, and without what leads Python to other modules;
-egressd alone gets the variables that grants.toml names as credentials.
+egressd alone gets the variables that grants.toml names as credentials, and those that say where traces go.
 """
 
 import re
@@ -22,6 +22,8 @@ SAFE: Final = ("PYTHONSAFEPATH", "1")
 _NOT_FOR_THEM: Final = frozenset({providers.VARIABLE, "NOTIFY_SOCKET"})
 _OF_SYSTEMD: Final = frozenset({"CREDENTIALS_DIRECTORY"})
 _OF_PYTHON: Final = "PYTHON"
+_OF_TRACES: Final = "OTEL_"
+"""They may hold a collector's token, and no program but egressd sends traces."""
 _LOOKS_LIKE_A_KEY: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
@@ -78,7 +80,7 @@ def environment(environ: Mapping[str, str], credentials: frozenset[str] = frozen
         name: value
         for name, value in environ.items()
         if name in credentials
-        or not (name in _NOT_FOR_THEM or name.startswith(_OF_PYTHON) or _LOOKS_LIKE_A_KEY.search(name))
+        or not (name in _NOT_FOR_THEM or name.startswith((_OF_PYTHON, _OF_TRACES)) or _LOOKS_LIKE_A_KEY.search(name))
     }
     return {**passed, **dict((SAFE,))}
 
@@ -94,6 +96,7 @@ def _daemon(name: str, home: Path, config: Path | None, environ: Mapping[str, st
     named_config = ("--config", str(config)) if config else ()
     command = module(name, "serve", "--home", str(home), *named_config)
     named = frozenset(one.credential for one in rules.destinations.values() if one.credential) | _OF_SYSTEMD
+    named |= {variable for variable in environ if variable.startswith(_OF_TRACES)}
     probes = tuple(
         Probe(row.at(home), "frames") for row in served_by(name) if row.protocol == "frames" and row.client == "bxctl"
     )

@@ -68,6 +68,17 @@ def test_keys_reach_egressd_alone_and_there_only_those_that_grants_toml_names(ma
         assert set(program.environ) == {*PLAIN, *named, "PYTHONSAFEPATH"}, program.name
 
 
+def test_where_traces_go_is_egressds_alone_to_know(made: Path) -> None:
+    traces = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer x",
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY": "/key.pem",
+    }
+    for program in plan(made, {**PLAIN, **traces}).programs:
+        passed = traces if program.name == "egressd" else {}
+        assert program.environ == {**PLAIN, **passed, "PYTHONSAFEPATH": "1"}, program.name
+
+
 @given(st.dictionaries(st.from_regex(r"[A-Z_]{1,12}", fullmatch=True), st.text(max_size=5)))
 def test_nothing_that_looks_like_a_key_passes(environ: dict[str, str]) -> None:
     passed = environment(environ)
