@@ -327,27 +327,34 @@ def test_rules_that_change_while_it_is_asked_are_asked_again(door: Door, up: Ser
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "reason", "told"),
     [
-        (forge.hello("other.example.test"), UNNAMED),
-        (forge.hello(None), UNNAMED),
-        (forge.with_extension(HELLO, *forge.GREASE_ECH), DENIED),
-        (forge.with_extension(HELLO, 0, forge.server_name((0, HOST.encode()), (0, b"x"))), DAMAGED),
-        (b"CONNECT other.example.test:443 HTTP/1.1\r\nHost: other.example.test\r\n\r\n", b""),
-        (b"GET / HTTP/1.1\r\nHost: api.example.test\r\n\r\n", b""),
-        (b"SSH-2.0-client\r\n", b""),
-        (forge.record(b"\1\xff\xff\xff"), DAMAGED),
+        (forge.hello("other.example.test"), "other-name", UNNAMED),
+        (forge.hello(None), "no-name", UNNAMED),
+        (forge.with_extension(HELLO, *forge.GREASE_ECH), "ech", DENIED),
+        (forge.with_extension(HELLO, 0, forge.server_name((0, HOST.encode()), (0, b"x"))), "damaged", DAMAGED),
+        (b"CONNECT other.example.test:443 HTTP/1.1\r\nHost: other.example.test\r\n\r\n", "not-tls", b""),
+        (b"GET / HTTP/1.1\r\nHost: api.example.test\r\n\r\n", "not-tls", b""),
+        (b"SSH-2.0-client\r\n", "not-tls", b""),
+        (forge.record(b"\1\xff\xff\xff"), "too-long", DAMAGED),
     ],
     ids=["other name", "no name", "ech", "two names", "nested CONNECT", "plain HTTP", "SSH", "too long"],
 )
-def test_a_hello_that_does_not_name_the_host_goes_nowhere(door: Door, up: Server, sent: bytes, told: bytes) -> None:
+def test_a_hello_that_does_not_name_the_host_goes_nowhere(
+    door: Door, up: Server, sent: bytes, reason: str, told: bytes
+) -> None:
     with tunnel(door, up) as client:
         client.sendall(sent)
         assert rest(client) == told
     assert ended(door) == (403, "refused")
     assert up.connections == 0 and door.looked_up == []
     assert len(door.asked) == 1
-    assert (door.settled[0].up_bytes, door.settled[0].down_bytes) == (0, 0)
+    (begun,), (settled,), (line,) = door.begun, door.settled, door.lines
+    assert (settled.up_bytes, settled.down_bytes) == (0, 0)
+    assert line == {
+        "event": "tunnel-refused", "log_level": "info", "session": SESSION, "call": begun.call, "destination": "up",
+        "host": f"{HOST}:{up.port}", "code": "tunnel-hello", "reason": reason,
+    }  # fmt: skip
 
 
 def test_half_a_hello_goes_nowhere(door: Door, up: Server) -> None:

@@ -2,20 +2,21 @@
 choice.
 
 Features: decides as the test says, calls back before it answers, or lets the label rise amid it; names lead to chosen addresses; keeps what was
-booked; a refusal before the 200 is answered as the session's desk answers it; can raise the session's label, close the
+booked and logged; a refusal before the 200 is answered as the session's desk answers it; can raise the session's label, close the
 session, and be reached over TCP through a relay, as from a sandbox.
 """
 
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.abc
+import structlog
 
 from egressd.config import Relay, Tunnel
 from egressd.destinations import Destinations
@@ -48,6 +49,7 @@ class Door:
         self.begun: list[TunnelBegun] = []
         self.settled: list[TunnelSettled] = []
         self.errors: list[Exception] = []
+        self.lines: Sequence[Mapping[str, Any]] = []
         self.open = 0
         self._home = home
         self._flights = Flights()
@@ -101,17 +103,23 @@ class Door:
     def over_tcp(self) -> Iterator[int]:
         """A loopback port that leads to the socket, as a sandbox's relay gives it."""
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            threading.Thread(target=self._relay, args=(listening,), daemon=True).start()
-            yield listening.getsockname()[1]
-            with suppress(OSError):
+            threading.Thread(target=self._accept, args=(listening,), daemon=True).start()
+            try:
+                yield listening.getsockname()[1]
+            finally:
                 listening.shutdown(socket.SHUT_RDWR)
 
-    def _relay(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                outside, inside = listening.accept()[0], self.connect()
-                for source, sink in ((outside, inside), (inside, outside)):
-                    threading.Thread(target=_carry, args=(source, sink), daemon=True).start()
+                threading.Thread(target=self._relay, args=(listening.accept()[0],), daemon=True).start()
+
+    def _relay(self, outside: socket.socket) -> None:
+        with outside, self.connect() as inside:
+            back = threading.Thread(target=_carry, args=(inside, outside), daemon=True)
+            back.start()
+            _carry(outside, inside)
+            back.join()
 
     def _within(self, act: Callable[..., Any], *arguments: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(act(*arguments), self._loop).result(10)
@@ -190,11 +198,13 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
 @contextmanager
 def session_door(home: Path, limits: Tunnel) -> Iterator[Door]:
     """A door for a block; nothing failed in it, and nothing is left open."""
-    door = Door(home, limits)
-    try:
-        yield door
-    finally:
-        door.stop()
+    with structlog.testing.capture_logs() as lines:
+        door = Door(home, limits)
+        door.lines = lines
+        try:
+            yield door
+        finally:
+            door.stop()
     assert door.errors == []
     assert door.open == 0
     assert [one.call for one in door.begun] == [one.call for one in sorted(door.settled, key=door_order(door))]
