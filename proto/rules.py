@@ -4,6 +4,7 @@ Each section is known here to the letter: an unknown key is an error, and an err
 """
 
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -85,6 +86,16 @@ class Spend(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     day_usd: Usd | None = None
     """US dollars of all sessions' metered calls in a day."""
 
+    @property
+    def session_nusd(self) -> int | None:
+        """`session_usd` in nano-dollars."""
+        return _nusd(self.session_usd)
+
+    @property
+    def day_nusd(self) -> int | None:
+        """`day_usd` in nano-dollars."""
+        return _nusd(self.day_usd)
+
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What holds for the sessions of a domain."""
@@ -106,6 +117,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 FILE: Final = "grants.toml"
+NUSD: Final = 10**9
+"""Nano-dollars in a US dollar."""
 
 
 def load_rules(home: Path) -> Rules:
@@ -117,3 +130,8 @@ def load_rules(home: Path) -> Rules:
     """
     path = home / FILE
     return load(path, Rules) if os.path.lexists(path) else Rules()
+
+
+def _nusd(usd: float | None) -> int | None:
+    """Whole nano-dollars, of the number as it is written."""
+    return None if usd is None else int(Decimal(repr(usd)) * NUSD)
