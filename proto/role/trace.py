@@ -78,6 +78,11 @@ def start(service: Service, sink: Sink | None) -> None:
     _told = None if sink is None else _Told(service, sink)
 
 
+def now_ns() -> int:
+    """The time now, as spans have it."""
+    return time.time_ns()
+
+
 class Work:
     """A span that has begun; what is said of it is said until it ends."""
 
@@ -127,6 +132,17 @@ class Work:
         )
 
 
+class _Unheard(Work):
+    """What stands for a span that nobody wants: nothing is made of it, and nothing is kept."""
+
+    def say(self, attributes: Mapping[str, Value | None]) -> None:
+        """Keep nothing."""
+
+    def quote(self, class_: TextClass, texts: Mapping[str, str]) -> None:
+        """Keep nothing."""
+
+
+_UNHEARD: Final = _Unheard("", "internal", None)
 _under_way: ContextVar[Work | str | None] = ContextVar("trace", default=None)
 """In each task the span that it works on, or the traceparent that came with a request."""
 
@@ -160,11 +176,11 @@ def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Itera
 
     An exception that leaves the block is its error. Requests that leave inside it take it along.
     """
-    work = Work(name, kind, parent or current())
     told = _told
     if told is None or not told.sink.is_open():
-        yield work
+        yield _UNHEARD
         return
+    work = Work(name, kind, parent or current())
     before = _under_way.set(work)
     try:
         yield work
@@ -176,19 +192,14 @@ def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Itera
         told.sink.send(work.ended(told.service))
 
 
-def tell(name: str, began_ns: int, attributes: Mapping[str, Value | None]) -> None:
+def tell(name: str, began_ns: int, attributes: Mapping[str, Value | None], kind: Kind = "internal") -> None:
     """A span of what began at a time (Unix nanoseconds) and ends now; nothing was asked on in it."""
     told = _told
     if told is not None and told.sink.is_open():
-        work = Work(name, "internal", current())
+        work = Work(name, kind, current())
         work.began_ns = began_ns
         work.say(attributes)
         told.sink.send(work.ended(told.service))
-
-
-def now_ns() -> int:
-    """The time now, as spans have it."""
-    return time.time_ns()
 
 
 @cache
