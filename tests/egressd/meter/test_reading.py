@@ -1,0 +1,21 @@
+"""What cannot hold a usage or a model is not decoded."""
+
+from egressd.meter.openai_chat import OpenAiChat
+from tests.egressd.streams.openai_chat import LAST, text
+from tests.egressd.streams.shape import data
+
+
+class _Counting(OpenAiChat):
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = 0
+
+    def _take(self, text: bytes) -> None:
+        self.taken += 1
+        super()._take(text)
+
+
+def test_of_a_thousand_events_the_first_and_the_last_are_decoded() -> None:
+    meter = _Counting()
+    meter.feed(b": hi\n\n" + data(*(text("a") for _ in range(1000)), LAST, done=True))
+    assert (meter.taken, meter.usage.input_tokens) == (2, 1200)
