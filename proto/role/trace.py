@@ -142,7 +142,6 @@ class _Unheard(Work):
         """Keep nothing."""
 
 
-_UNHEARD: Final = _Unheard("", "internal", None)
 _under_way: ContextVar[Work | str | None] = ContextVar("trace", default=None)
 """In each task the span that it works on, or the traceparent that came with a request."""
 
@@ -240,3 +239,6 @@ def _clip(text: str, longest_chars: int) -> str:
     """A text that is not too long, and that is Unicode: half of a surrogate pair cannot be sent."""
     kept = text if len(text) <= longest_chars else f"{text[: longest_chars - 1]}…"
     return kept if kept.isascii() else kept.encode("utf-8", "replace").decode()
+
+
+_UNHEARD: Final = _Unheard("", "internal", None)
