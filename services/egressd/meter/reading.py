@@ -7,6 +7,7 @@ import msgspec
 from egressd.meter.texts import Texts
 
 _Shape = TypeVar("_Shape")
+_LONGEST_NAME_CHARS: Final = 256
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -44,7 +45,7 @@ class Reading:
 
     def _named(self, untrusted: Any) -> None:
         """Take a model's name."""
-        if isinstance(untrusted, str) and untrusted:
+        if isinstance(untrusted, str) and 0 < len(untrusted) <= _LONGEST_NAME_CHARS:
             self.model = untrusted
 
 

@@ -1,6 +1,7 @@
-"""What cannot hold a usage or a model is not decoded."""
+"""What cannot hold a usage or a model is not decoded, and what is no name is not taken for one."""
 
 from egressd.meter.openai_chat import OpenAiChat
+from tests.egressd.meter.meters import read
 from tests.egressd.streams.openai_chat import LAST, text
 from tests.egressd.streams.shape import data
 
@@ -19,3 +20,8 @@ def test_of_a_thousand_events_the_first_and_the_last_are_decoded() -> None:
     meter = _Counting()
     meter.feed(b": hi\n\n" + data(*(text("a") for _ in range(1000)), LAST, done=True))
     assert (meter.taken, meter.usage.input_tokens) == (2, 1200)
+
+
+def test_a_text_is_no_name_of_a_model() -> None:
+    for name, taken in (("m" * 256, "m" * 256), ("m" * 257, None), ("", None), (["m"], None)):
+        assert read("openai-chat", data({"model": name}))[1] == taken
