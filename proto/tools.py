@@ -29,6 +29,56 @@ TOOLS: Final[dict[str, Tool]] = {
 """The tools that brokerd decides on. clock, find_tool and call_tool are loopd's own."""
 
 
+class Shown(NamedTuple):
+    """A tool as a model is shown it: what it does, and the JSON Schema of its arguments."""
+
+    about: str
+    parameters: dict[str, Any]
+
+
+def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """The JSON Schema of arguments with these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_TEXT: Final = {"type": "string"}
+_FLAG: Final = {"type": "boolean"}
+_ENTRY: Final = {
+    "type": "object",
+    "properties": {"old": _TEXT, "keep": _FLAG, "text": _TEXT, "move": _FLAG, "drop": _FLAG},
+    "additionalProperties": False,
+}
+
+SHOWN: Final[dict[str, Shown]] = {
+    "recall": Shown(
+        "Search earlier sessions and notes. Each hit says where it is from, and whether it can be trusted.",
+        schema(
+            {
+                "query": {"type": "string", "minLength": 1, "maxLength": 500},
+                "k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+            },
+            "query",
+        ),
+    ),
+    "memory": Shown(
+        "Change what later sessions know. add: file, text. replace: file, old, text. remove: file, old. note: text. "
+        "consolidate: file, entries; every entry of the file once as old with one of keep, text (a rewrite), move (to "
+        "notes) or drop, and new entries as text alone. old is the whole entry, exactly.",
+        schema(
+            {
+                "action": {"type": "string", "enum": ["add", "replace", "remove", "note", "consolidate"]},
+                "file": {"type": "string", "enum": ["memory", "user"]},
+                "text": _TEXT,
+                "old": _TEXT,
+                "entries": {"type": "array", "items": _ENTRY},
+            },
+            "action",
+        ),
+    ),
+}
+"""The tools that loopd shows its own models, and egressd those that come over MCP, in the same words."""
+
+
 class RecallArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`recall`: a query of 1 to 500 characters, and how many hits, 1 to 10."""
 
