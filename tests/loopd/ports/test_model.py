@@ -12,6 +12,8 @@ from loopd.ports.completion import GARBAGE, Completion
 from loopd.ports.model import CUT, SILENT, UNREACHABLE, ModelPort, Request
 from loopd.tools.calls import RawCall
 from loopd.turn.steps import Answered, Failed
+from proto.role import trace
+from tests.fakes import spans
 from tests.fakes.model import FakeModel, Reply
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +40,16 @@ async def test_the_request_is_what_egressd_expects(home: Path) -> None:
     assert (request.path, request.body) == ("/local/v1/chat/completions", REQUEST.body)
     assert request.headers["x-boxmaker-session"] == "chat-a"
     assert request.headers["content-type"] == "application/json"
+
+
+async def test_the_trace_goes_along_where_there_is_one(home: Path) -> None:
+    with FakeModel([{"text": "a"}, {"text": "b"}], home / "m.sock") as model:
+        await ask(home / "m.sock")
+        with spans.kept("loopd") as sink, trace.span("session.turn") as turn:
+            await ask(home / "m.sock")
+    assert "traceparent" not in model.requests[0].headers
+    assert model.requests[1].headers["traceparent"] == turn.traceparent
+    assert [span.span_id for span in sink.spans] == [turn.span_id]
 
 
 async def test_calls_and_reasoning(home: Path) -> None:

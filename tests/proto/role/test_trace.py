@@ -19,30 +19,16 @@ from proto.messages.wire import Ok, Ping, Verify
 from proto.role import listen, trace
 from proto.role.call import call
 from proto.role.serve import Connection, Server
+from tests.fakes import spans
+from tests.fakes.spans import KeptSpans
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-class Kept:
-    """A sink that keeps what it is told; it can be closed."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.open = True
-
-    def is_open(self) -> bool:
-        return self.open
-
-    def send(self, span: Span) -> None:
-        self.spans.append(span)
-
-
 @pytest.fixture
-def kept() -> Iterator[Kept]:
-    sink = Kept()
-    trace.start("brokerd", sink)
-    yield sink
-    trace.start("brokerd", None)
+def kept() -> Iterator[KeptSpans]:
+    with spans.kept("brokerd") as sink:
+        yield sink
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +38,7 @@ def nothing_under_way() -> Iterator[None]:
     trace.follow(None)
 
 
-def test_a_span_is_a_child_of_the_one_around_it(kept: Kept) -> None:
+def test_a_span_is_a_child_of_the_one_around_it(kept: KeptSpans) -> None:
     with trace.span("outer") as outer:
         assert trace.current() == outer.traceparent
         with trace.span("inner", "client") as inner:
@@ -67,7 +53,7 @@ def test_a_span_is_a_child_of_the_one_around_it(kept: Kept) -> None:
     assert told_outer.began_ns <= told_inner.began_ns <= told_inner.ended_ns <= told_outer.ended_ns
 
 
-def test_a_trace_that_came_with_a_request_is_followed(kept: Kept) -> None:
+def test_a_trace_that_came_with_a_request_is_followed(kept: KeptSpans) -> None:
     trace.follow(PARENT)
     with trace.span("asked"):
         pass
@@ -87,7 +73,7 @@ def test_a_trace_that_came_with_a_request_is_followed(kept: Kept) -> None:
         f"{PARENT}\n",
     ],
 )
-def test_what_is_no_traceparent_begins_a_trace(kept: Kept, parent: str | None) -> None:
+def test_what_is_no_traceparent_begins_a_trace(kept: KeptSpans, parent: str | None) -> None:
     with trace.span("root", parent=parent) as work:
         pass
     assert kept.spans[0].parent_id is None
@@ -96,13 +82,13 @@ def test_what_is_no_traceparent_begins_a_trace(kept: Kept, parent: str | None) -
     assert work.traceparent == f"00-{kept.spans[0].trace_id}-{kept.spans[0].span_id}-01"
 
 
-def test_a_caller_that_says_not_sampled_hides_nothing(kept: Kept) -> None:
+def test_a_caller_that_says_not_sampled_hides_nothing(kept: KeptSpans) -> None:
     with trace.span("call", parent=PARENT.removesuffix("01") + "00"):
         pass
     assert kept.spans[0].trace_id == PARENT[3:35]
 
 
-def test_an_exception_is_the_error_of_its_span(kept: Kept) -> None:
+def test_an_exception_is_the_error_of_its_span(kept: KeptSpans) -> None:
     with pytest.raises(Fault), trace.span("a"):
         raise Fault("busy")
     with pytest.raises(KeyError), trace.span("b"):
@@ -113,7 +99,7 @@ def test_an_exception_is_the_error_of_its_span(kept: Kept) -> None:
     assert trace.current() is None
 
 
-def test_nothing_goes_along_and_nothing_is_told_where_nobody_collects(kept: Kept) -> None:
+def test_nothing_goes_along_and_nothing_is_told_where_nobody_collects(kept: KeptSpans) -> None:
     kept.open = False
     with trace.span("a") as work:
         work.say({"x": 1})
@@ -215,7 +201,7 @@ async def _asked_of(home: Path, request: msgspec.Struct) -> list[str | None]:
 
 
 @pytest.mark.anyio
-async def test_one_trace_goes_from_daemon_to_daemon(home: Path, kept: Kept) -> None:
+async def test_one_trace_goes_from_daemon_to_daemon(home: Path, kept: KeptSpans) -> None:
     came, own, asked_on, there = await _asked_of(home, Verify(trace=PARENT))
     assert came == PARENT
     assert own is not None
@@ -230,7 +216,7 @@ async def test_without_a_collector_a_trace_only_passes_through(home: Path) -> No
     assert came == asked_on == PARENT
 
 
-def test_what_is_under_way_is_spoken_of_from_within(kept: Kept) -> None:
+def test_what_is_under_way_is_spoken_of_from_within(kept: KeptSpans) -> None:
     trace.say({"lost": 1})
     trace.follow(PARENT)
     trace.fail("lost")
