@@ -4,8 +4,10 @@ OWNS      state/egressd/ (usage.sqlite3: one row for each metered call; the spoo
 READS     grants.toml (destinations), credentials.env and systemd's credentials folder (keys), its own configuration.
 ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxmaker-Session`, relayed as it comes;
           brokerd on run/broker-egress: one hop of a decided fetch, and a label that has risen;
-          the owner on run/owner-egress: usage and destinations.
-CALLS     brokerd (may this call leave?), the destinations of grants.toml, and the hosts of decided fetches.
+          the owner on run/owner-egress: usage and destinations;
+          every daemon on run/spans-egress, datagrams: spans, only while a collector is named.
+CALLS     brokerd (may this call leave?), the destinations of grants.toml, the hosts of decided fetches, and the
+          owner's collector of traces.
 NEVER     lets a byte of a call leave before brokerd allowed it; shows a key in an answer, a log or an error; connects
           to an address of a fetch that it did not check; follows a redirect; changes a byte of a body.
 FAULTS    Everything on a decision's path is a refusal: no brokerd, no readable grants.toml, no key, a label above the

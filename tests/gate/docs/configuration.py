@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "BOXMAKER_HOME": "Where the home is, when no `--home` says so.",
     "BOXMAKER_LOG": "The level of the daemons' logs: `debug`, `info`, `warning` or `error`; default `info`.",
     "BOXMAKER_DEBUG": "`1`: an error of `bxctl` itself is shown with where it happened.",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "The collector that egressd sends traces to; with it the other `OTEL_…`, see traces.md.",
     providers.VARIABLE: "The model of new sessions for one start of the box, `<destination>/<model>`.",
 }
 
