@@ -97,17 +97,19 @@ class HarnessUsage(Request, frozen=True, tag="harness_usage"):
 
 
 class Usage(Request, frozen=True, tag="usage"):
-    """Asks for what models used, since a time (RFC 3339) or of one session."""
+    """Asks for what models used, since a time (RFC 3339) or of one session; `by_day` makes rows of each day of UTC."""
 
     since: str | None = None
     session: SessionId | None = None
+    by_day: bool = False
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Calls and tokens of one destination, model, status and source; null where the provider reported none.
 
     `input_tokens` is the whole prompt, with what was read from the provider's cache and written to it; `output_tokens`
-    the whole answer, with its reasoning. `partial` is how many calls the provider may have counted higher.
+    the whole answer, with its reasoning. `partial` is how many calls the provider may have counted higher. A tunnel's
+    row has the host and port in place of the model, and the bytes that were carried.
     """
 
     destination: str
@@ -123,6 +125,9 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cache_write_5m_tokens: int | None = None
     cache_write_1h_tokens: int | None = None
     reasoning_tokens: int | None = None
+    up_bytes: int | None = None
+    down_bytes: int | None = None
+    day: str | None = None
 
 
 class UsageReply(Reply, frozen=True, tag="usage_reply"):
@@ -141,7 +146,8 @@ class Cost(Request, frozen=True, tag="cost"):
 class CostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One session: money for metered calls on priced models, and tokens for all the rest.
 
-    `nusd` is in nano-dollars (1 USD is 1,000,000,000). A session with `unpriced_tokens` cost more than that.
+    `nusd` is in nano-dollars (1 USD is 1,000,000,000), at the prices of the time of each call. A session with
+    `unpriced_models` or `partial` calls, which the provider may have counted higher, cost more than that.
     """
 
     session: str
@@ -152,6 +158,7 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     unpriced_tokens: int
     plan_tokens: int
     harness_tokens: int
+    partial: int = 0
 
 
 class CostReply(Reply, frozen=True, tag="cost_reply"):
