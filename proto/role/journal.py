@@ -2,12 +2,14 @@
 
 A torn last line is cut off when the log is opened and told of; nothing before it is lost. An append is on disk when it
 returns. The head of a chained journal is kept in a second file (`state/<daemon>/heads`); it may be behind by the lines
-of the last moment, never ahead.
+of the last moment, never ahead. What was found good is kept beside it (`heads.proven`): opening a journal checks the
+chain of the rest, `verify` always the whole one, and both find the same.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,13 +17,16 @@ import msgspec
 
 from proto import chain
 from proto.canon import compact
-from proto.role import durable
+from proto.role import durable, proven
+from proto.role.proven import Part, Proven
 
 Line = dict[str, Any]
 _json: Final = msgspec.json.Decoder()
 _BREAK: Final = "chain_break"
 _HEAD_BYTES: Final = 128
 """The length of the kept head, within one sector, so that one written over another is whole."""
+_LINES_APART: Final = 1_000
+"""After so many more lines, what was found good is kept anew."""
 
 
 class Torn(NamedTuple):
@@ -50,8 +55,10 @@ class JsonLines:
             os.fsync(file.fileno())
         return Torn(self.path, size - whole)
 
-    def append(self, *lines: Mapping[str, Any]) -> None:
+    def append(self, *lines: Mapping[str, Any]) -> bytes:
         """Append lines, and fsync; the folder before that when the file is new, so that a line is there or is not.
+
+        Gives the bytes of the lines.
 
         Raises:
             OSError: nothing was appended; what was half written is cut off again.
@@ -72,15 +79,12 @@ class JsonLines:
                 raise
         finally:
             os.close(handle)
+        return data
 
     def read(self) -> Iterator[Line | None]:
         """The complete lines in order; None for one that is not a JSON object."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            for raw in file:
-                if raw.endswith(b"\n"):
-                    yield read_line(raw)
+        if self.path.exists():
+            yield from map(read_line, proven.raw_lines(self.path, 0))
 
 
 def read_line(raw: bytes) -> Line | None:
@@ -124,10 +128,13 @@ class Journal:
         self._folder = folder
         self._pattern = pattern
         self._heads = heads
+        self._proven = heads.with_name(f"{heads.name}.proven")
         self._text_fields = frozenset(text_fields)
         self._head = chain.ZERO
         self._count = 0
         self._unsure = False
+        self._good: list[Part] | None = None
+        self._since = 0
 
     def files(self) -> list[Path]:
         """The journal's files, oldest first."""
@@ -147,11 +154,16 @@ class Journal:
         A journal whose chain is broken is still appended to, after a line of `mark_break`.
         """
         torn = [cut for path in self.files() if (cut := JsonLines(path).mend())]
-        states = self._verify(visit)
+        known = proven.load(self._proven)
+        states, parts = self._check(visit, known)
         self._count = sum(state.lines for state in states)
         self._head = states[-1].head if states else chain.ZERO
         self._unsure = False
-        return torn, [state for state in states if state.first_bad is not None]
+        bad = [state for state in states if state.first_bad is not None]
+        self._good = None if bad else parts
+        self._since = self._count - sum(part.lines for part in known)
+        self._keep_good()
+        return torn, bad
 
     def append(self, name: str, line: Mapping[str, Any]) -> Line:
         """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored.
@@ -165,12 +177,30 @@ class Journal:
         sealed = chain.seal(line, self._head, self._text_fields)
         # A disk that refuses may refuse to cut off again what it took: then the files say where the chain ends.
         self._unsure = True
-        JsonLines(self._folder / name).append(sealed)
+        raw = JsonLines(self._folder / name).append(sealed)
         self._unsure = False
+        self._grow(name, raw, sealed)
         self._head = sealed["hash"]
         self._count += 1
         self._keep_head()
         return sealed
+
+    def _grow(self, name: str, raw: bytes, sealed: Line) -> None:
+        """What was found good has one more line, unless it is one that is never good."""
+        good = self._good
+        if good is None or _BREAK in sealed or (good and name < good[-1].name):
+            self._good = None
+            return
+        if not good or good[-1].name != name:
+            good.append(Part(name))
+        good[-1].add(raw, sealed["hash"])
+        self._since += 1
+        self._keep_good()
+
+    def _keep_good(self) -> None:
+        if self._good is not None and self._since >= _LINES_APART:
+            proven.keep(self._proven, self._good)
+            self._since = 0
 
     def _keep_head(self) -> None:
         """Write the head over the old one, in one call and without an fsync: after a crash it may be behind.
@@ -189,28 +219,39 @@ class Journal:
 
     def verify(self) -> list[FileState]:
         """The state of each file: the chain from the first line to the last, and against the kept head."""
-        return self._verify(None)
+        return self._check(None, ())[0]
 
-    def _verify(self, visit: Callable[[Line], None] | None) -> list[FileState]:
-        kept_lines, kept_head = self._kept()
+    def _check(
+        self, visit: Callable[[Line], None] | None, known: Sequence[Proven]
+    ) -> tuple[list[FileState], list[Part]]:
+        """The state of each file, and what was read of it; the chain of what is `known` is not looked at again."""
+        kept = self._kept()
+        waiting = deque(known if _agree(known, kept) else ())
         states: list[FileState] = []
+        parts: list[Part] = []
         prev, count = chain.ZERO, 0
         for path in self.files():
+            part = Part.again(path, waiting.popleft() if waiting else None)
+            if not part.lines or part.bytes < path.stat().st_size:
+                waiting.clear()
+            prev, count = part.head if part.lines else prev, count + part.lines
             first_bad: int | None = None
-            number = 0
-            for number, line in enumerate(JsonLines(path).read(), 1):
-                count += 1
-                good = line is not None and self._is_good(line, prev)
-                if good and line is not None and count == kept_lines:
-                    good = line["hash"] == kept_head
-                if not good and first_bad is None:
-                    first_bad = number
-                if line is not None:
-                    prev = str(line.get("hash", chain.ZERO))
-                    if visit is not None:
-                        visit(line)
-            states.append(FileState(path, number, prev, first_bad))
-        return _cut_short(states, count < kept_lines, self._folder)
+            begun = part.bytes
+            at = 0 if visit else begun
+            for raw in proven.raw_lines(path, at):
+                at += len(raw)
+                line = read_line(raw)
+                if at > begun:
+                    count += 1
+                    good = line is not None and self._is_good(line, prev) and _is_kept(line, count, kept)
+                    prev = prev if line is None else str(line.get("hash", chain.ZERO))
+                    part.add(raw, prev)
+                    first_bad = first_bad if good or first_bad is not None else part.lines
+                if line is not None and visit is not None:
+                    visit(line)
+            states.append(FileState(path, part.lines, prev, first_bad))
+            parts.append(part)
+        return _cut_short(states, count < kept[0], self._folder), parts
 
     def mark_break(self, name: str, line: Mapping[str, Any]) -> Line:
         """Append the line that says where a break was found; it follows the last line as it is, and is never good."""
@@ -228,6 +269,17 @@ class Journal:
         if kept is None or not isinstance(kept.get("lines"), int) or not isinstance(kept.get("head"), str):
             return sys.maxsize, chain.ZERO
         return kept["lines"], kept["head"]
+
+
+def _agree(known: Sequence[Proven], kept: tuple[int, str]) -> bool:
+    """Whether the kept head is past what is known, or just at its end and the same."""
+    lines = sum(one.lines for one in known)
+    return lines < kept[0] or (lines == kept[0] and bool(known) and known[-1].head == kept[1])
+
+
+def _is_kept(line: Line, count: int, kept: tuple[int, str]) -> bool:
+    """Whether a line is the one that the kept head speaks of, when it has that number."""
+    return count != kept[0] or line["hash"] == kept[1]
 
 
 def _cut_short(states: list[FileState], short: bool, folder: Path) -> list[FileState]:
