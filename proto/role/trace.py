@@ -86,10 +86,10 @@ def now_ns() -> int:
 class Work:
     """A span that has begun; what is said of it is said until it ends."""
 
-    def __init__(self, name: str, kind: Kind, parent: str | None) -> None:
+    def __init__(self, name: str, kind: Kind, parent: str | None, began_ns: int | None = None) -> None:
         self.name = name
         self.kind = kind
-        self.began_ns = now_ns()
+        self.began_ns = now_ns() if began_ns is None else began_ns
         self.error: str | None = None
         """How it failed, in a word."""
         self.trace_id, self.parent_id = _read(parent)
@@ -170,8 +170,8 @@ def fail(word: str) -> None:
 
 
 @contextmanager
-def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Iterator[Work]:
-    """A span of what is done in the block; a child of `parent`, or else of what is under way.
+def span(name: str, kind: Kind = "internal", began_ns: int | None = None) -> Iterator[Work]:
+    """A span of what is done in the block, or since a time (Unix nanoseconds); a child of what is under way.
 
     An exception that leaves the block is its error. Requests that leave inside it take it along.
     """
@@ -179,7 +179,7 @@ def span(name: str, kind: Kind = "internal", parent: str | None = None) -> Itera
     if told is None or not told.sink.is_open():
         yield _UNHEARD
         return
-    work = Work(name, kind, parent or current())
+    work = Work(name, kind, current(), began_ns)
     before = _under_way.set(work)
     try:
         yield work
@@ -195,8 +195,7 @@ def tell(name: str, began_ns: int, attributes: Mapping[str, Value | None], kind:
     """A span of what began at a time (Unix nanoseconds) and ends now; nothing was asked on in it."""
     told = _told
     if told is not None and told.sink.is_open():
-        work = Work(name, kind, current())
-        work.began_ns = began_ns
+        work = Work(name, kind, current(), began_ns)
         work.say(attributes)
         told.sink.send(work.ended(told.service))
 

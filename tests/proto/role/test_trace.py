@@ -74,7 +74,8 @@ def test_a_trace_that_came_with_a_request_is_followed(kept: KeptSpans) -> None:
     ],
 )
 def test_what_is_no_traceparent_begins_a_trace(kept: KeptSpans, parent: str | None) -> None:
-    with trace.span("root", parent=parent) as work:
+    trace.follow(parent)
+    with trace.span("root") as work:
         pass
     assert kept.spans[0].parent_id is None
     assert kept.spans[0].trace_id not in (PARENT[3:35], "0" * 32)
@@ -83,7 +84,8 @@ def test_what_is_no_traceparent_begins_a_trace(kept: KeptSpans, parent: str | No
 
 
 def test_a_caller_that_says_not_sampled_hides_nothing(kept: KeptSpans) -> None:
-    with trace.span("call", parent=PARENT.removesuffix("01") + "00"):
+    trace.follow(PARENT.removesuffix("01") + "00")
+    with trace.span("call"):
         pass
     assert kept.spans[0].trace_id == PARENT[3:35]
 
@@ -221,7 +223,7 @@ def test_what_is_under_way_is_spoken_of_from_within(kept: KeptSpans) -> None:
     trace.follow(PARENT)
     trace.fail("lost")
     began_ns = trace.now_ns()
-    with trace.span("turn"):
+    with trace.span("turn", began_ns=began_ns - 5):
         trace.say({"said": "yes", "none": None})
         trace.fail("busy")
         trace.tell("decision", began_ns, {"allow": False})
@@ -229,6 +231,7 @@ def test_what_is_under_way_is_spoken_of_from_within(kept: KeptSpans) -> None:
     assert (turn.attributes, turn.error, turn.parent_id) == ({"said": "yes"}, "busy", PARENT[36:52])
     assert (decision.parent_id, decision.began_ns, decision.attributes) == (turn.span_id, began_ns, {"allow": False})
     assert decision.ended_ns >= began_ns
+    assert turn.began_ns == began_ns - 5
     kept.open = False
     trace.tell("decision", began_ns, {})
     assert len(kept.spans) == 2
