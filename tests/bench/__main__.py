@@ -51,6 +51,14 @@ def _recall() -> None:
     recall.main()
 
 
+def _egress() -> None:
+    from tests.bench import egress
+
+    with _home() as home:
+        for line in egress.measure(home):
+            _say([line])
+
+
 def _hostile() -> None:
     from tests.hostile import frames
 
@@ -68,6 +76,7 @@ MEASURES: Final[dict[str, Callable[[], None]]] = {
     "ping": _ping,
     "start": _start,
     "box": _box,
+    "egress": _egress,
     "recall": _recall,
     "hostile": _hostile,
     "kills": _kills,
