@@ -131,9 +131,12 @@ class Ledger:
             for account in idle[:over]:
                 del self._books[account]
 
-    def limit(self, destination: str, limits: Limits) -> None:
-        """Say what the limits of a destination are from now on, for those who wait as well."""
+    def limit(self, destination: str, limits: Limits) -> dict[str, State]:
+        """Say what the limits of a destination are from now on; whom that lets in, or leaves without hope."""
+        if self._limits.get(destination, NO_LIMITS) == limits:
+            return {}
         self._limits[destination] = limits
+        return dict(self._moved(destination))
 
     def reserve(self, want: Want) -> State:
         """Hold what a call may spend, or let it wait for room; `never`: it would not fit if all others gave back."""
@@ -199,7 +202,7 @@ class Ledger:
 
     def _state(self, want: Want, ahead: _Sum) -> State:
         limits = self._limits.get(want.destination, NO_LIMITS)
-        if limits is NO_LIMITS:
+        if limits == NO_LIMITS:
             return "held"
         session, day = (self._book(account) for account in want.accounts)
         of_session = (want.amount, limits.session_tokens, limits.session_nusd)

@@ -1,71 +1,54 @@
-"""state/egressd/usage.sqlite3: one row for each metered call. The one door to apsw here.
+"""state/egressd/usage.sqlite3: a row for each metered call, each tunnel, each harness's own count. apsw's door here.
 
 A call's row is written when the call begins and settled when it ends, so that a crash leaves a row and never two.
 """
 
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import apsw
 import msgspec
 
+from egressd import schema
 from egressd.meter.usage import Usage
+from egressd.spend import Amount
 from proto.escape import clip
 from proto.faults import Fault
-from proto.messages.egress import UsageRow
+from proto.messages.egress import Billing, CostRow, HarnessUsage, UsageRow
 
 FILE: Final = "usage.sqlite3"
-_FORMAT: Final = 1
 _BUSY_MS: Final = 5_000
 _LONGEST_MODEL_CHARS: Final = 120
-_MOST_ROWS: Final = 1_000
-
-_SCHEMA: Final = """
-CREATE TABLE calls (
-  call TEXT PRIMARY KEY,
-  session TEXT NOT NULL,
-  destination TEXT NOT NULL,
-  model TEXT NOT NULL,
-  status INTEGER,
-  ended TEXT,
-  partial INTEGER NOT NULL,
-  began TEXT NOT NULL,
-  finished TEXT,
-  input_tokens INTEGER,
-  output_tokens INTEGER,
-  cache_read_tokens INTEGER,
-  reasoning_tokens INTEGER
-) STRICT;
-CREATE INDEX calls_by_time ON calls (began);
-CREATE INDEX calls_by_session ON calls (session, began);
-"""
-
-_USED: Final = """
-SELECT destination, model, status, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-  'egress', 'metered', sum(partial), NULL, NULL, sum(reasoning_tokens)
-FROM calls WHERE status IS NOT NULL AND began >= ? AND (? IS NULL OR session = ?)
-GROUP BY destination, model, status
-ORDER BY coalesce(sum(input_tokens), 0) + coalesce(sum(output_tokens), 0) DESC, count(*) DESC, 1, 2, 3
-LIMIT ?
-"""
+_MOST_MODELS: Final = 10
+"""Of one session's unpriced models in an answer, which is one frame."""
 
 Ended = Literal["complete", "refused", "failed", "client-left", "upstream-cut", "label-rose", "stopped"]
 """How a call ended; `complete` alone says that the whole answer was read."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that begins; `began` is RFC 3339 in UTC."""
+    """A call that begins; `began` is RFC 3339 in UTC, `counted` what is reserved for it.
+
+    A tunnel has `TUNNEL` for its API, and the host and port for its model.
+    """
 
     call: str
     session: str
     destination: str
     model: str
     began: str
+    api: str = "openai-chat"
+    auth: str = "key"
+    billing: Billing = "metered"
+    counted: Amount = Amount()
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that has ended; `partial` says that the provider may have counted more than is known here."""
+    """A call that has ended; `partial` says that the provider may have counted more than is known here.
+
+    `nusd` is the price of what it used in nano-dollars, None where it has none; `counted` what limits of spend count.
+    """
 
     call: str
     status: int
@@ -74,6 +57,10 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     finished: str
     usage: Usage
     model: str | None
+    nusd: int | None = None
+    counted: Amount = Amount()
+    up_bytes: int | None = None
+    down_bytes: int | None = None
 
 
 class UsageStore:
@@ -105,40 +92,111 @@ class UsageStore:
         # Committed to the kernel: it survives the daemon. The disk is waited for once a call, when it is settled.
         self._connection.pragma("synchronous", "normal")
         self._connection.execute(
-            "INSERT INTO calls (call, session, destination, model, partial, began) VALUES (?, ?, ?, ?, 1, ?)",
-            (call.call, call.session, call.destination, clip(call.model, _LONGEST_MODEL_CHARS), call.began),
+            "INSERT INTO calls (call, source, session, destination, api, auth, billing, model, partial, began,"
+            " counted_tokens, counted_nusd) VALUES (?, 'egress', ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+            (
+                call.call,
+                call.session,
+                call.destination,
+                call.api,
+                call.auth,
+                call.billing,
+                clip(call.model, _LONGEST_MODEL_CHARS),
+                call.began,
+                call.counted.tokens,
+                call.counted.nusd or 0,
+            ),
         )
 
     def settle(self, call: Settled) -> None:
         """Keep how a call ended; on disk when this returns."""
-        usage = call.usage
-        model = None if call.model is None else clip(call.model, _LONGEST_MODEL_CHARS)
-        counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.reasoning_tokens)
         self._connection.pragma("synchronous", "full")
         self._connection.execute(
-            "UPDATE calls SET status = ?, ended = ?, partial = ?, finished = ?, model = coalesce(?, model),"
-            " input_tokens = ?, output_tokens = ?, cache_read_tokens = ?, reasoning_tokens = ? WHERE call = ?",
-            (call.status, call.ended, int(call.partial), call.finished, model, *counts, call.call),
+            schema.SETTLED,
+            {
+                "call": call.call,
+                "status": call.status,
+                "ended": call.ended,
+                "partial": int(call.partial),
+                "finished": call.finished,
+                "model": None if call.model is None else clip(call.model, _LONGEST_MODEL_CHARS),
+                "nusd": call.nusd,
+                "counted_tokens": call.counted.tokens,
+                "counted_nusd": call.counted.nusd or 0,
+                "up_bytes": call.up_bytes,
+                "down_bytes": call.down_bytes,
+                **msgspec.structs.asdict(call.usage),
+            },
         )
 
-    def used(self, since: str, session: str | None) -> list[UsageRow]:
+    def report(self, usage: HarnessUsage, now: str) -> None:
+        """Keep a harness's own count; one that comes again takes the place of the earlier. On disk when it returns."""
+        self._connection.pragma("synchronous", "full")
+        told = {**msgspec.structs.asdict(usage), "model": clip(usage.model, _LONGEST_MODEL_CHARS)}
+        self._connection.execute(schema.REPORTED, {**told, "now": now})
+
+    def used(self, since: str, session: str | None, *, by_day: bool = False) -> list[UsageRow]:
         """What was used by calls that began at a time (RFC 3339 in UTC) or after it, the most used first."""
-        found = self._connection.execute(_USED, (since, session, session, _MOST_ROWS))
-        return [msgspec.convert(dict(zip(UsageRow.__struct_fields__, row, strict=True)), UsageRow) for row in found]
+        found = self._rows(schema.USED, {"since": since, "session": session, "by_day": int(by_day)})
+        return [msgspec.convert(row, UsageRow) for row in found]
+
+    def costs(self, since: str, session: str | None) -> tuple[list[CostRow], int]:
+        """What sessions cost, the dearest first, and the sum of all of them in nano-dollars."""
+        asked = {"since": since, "session": session}
+        total = int(self._one(schema.TOTAL, asked)[0])
+        rows = [
+            msgspec.convert(
+                {**row, "unpriced_models": sorted(msgspec.json.decode(row["unpriced_models"]))[:_MOST_MODELS]}, CostRow
+            )
+            for row in self._rows(schema.COSTS, asked)
+        ]
+        return rows, total
+
+    def models(self) -> list[tuple[str, str]]:
+        """Every model that answered, by destination and name."""
+        return [(row["destination"], row["model"]) for row in self._rows(schema.MODELS, {})]
+
+    def spent_by(self, session: str, destination: str) -> Amount:
+        """What limits of spend count of a session at a destination, with what is reserved there."""
+        return Amount(*self._one(schema.OF_SESSION, (session, destination)))
+
+    def spent_on(self, day: str, destination: str) -> Amount:
+        """What limits of spend count of all sessions at a destination on a day of UTC (`2026-09-24`)."""
+        # No character of a time comes after `T` but in a later day.
+        return Amount(*self._one(schema.OF_DAY, (destination, f"{day}T", f"{day}U")))
+
+    def calls_of(self, session: str) -> int:
+        """How many model calls of a session there are, as the egress saw them."""
+        return int(self._one(schema.COUNT_OF, (session,))[0])
 
     def settle_left(self, finished: str) -> int:
-        """Settle what a crash left open, as partial; how many there were."""
-        self._connection.execute(
-            "UPDATE calls SET status = 0, ended = 'stopped', finished = ? WHERE ended IS NULL", (finished,)
-        )
+        """Settle what a crash left open, as partial, and counted as reserved; how many there were."""
+        self._connection.execute(schema.LEFT, (finished,))
         return self._connection.changes()
+
+    def _one(self, query: str, values: Any) -> tuple[Any, ...]:
+        """The one row of a sum."""
+        (row,) = self._connection.execute(query, values)
+        return tuple(row)
+
+    def _rows(self, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        cursor = self._connection.execute(query, values)
+        return [
+            {column[0]: value for column, value in zip(cursor.get_description(), row, strict=True)} for row in cursor
+        ]
 
     def _open(self) -> None:
         self._connection.pragma("journal_mode", "wal")
         version = self._connection.pragma("user_version")
-        if version == 0:
-            with self._connection:
-                self._connection.execute(_SCHEMA)
-                self._connection.pragma("user_version", _FORMAT)
-        elif version != _FORMAT:
-            raise apsw.SchemaChangeError(f"format {version}, and this egressd knows {_FORMAT}")
+        if version == schema.FORMAT:
+            return
+        if version not in (0, 1):
+            raise apsw.SchemaChangeError(f"format {version}, and this egressd knows {schema.FORMAT}")
+        with self._connection:
+            if version == 1:
+                self._connection.execute("DROP INDEX calls_by_time; DROP INDEX calls_by_session")
+                self._connection.execute("ALTER TABLE calls RENAME TO calls_1")
+            self._connection.execute(schema.SCHEMA)
+            if version == 1:
+                self._connection.execute(schema.FROM_1)
+            self._connection.pragma("user_version", schema.FORMAT)

@@ -36,8 +36,10 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(destination=st.sampled_from(DESTINATIONS), says=limits)
     def limit(self, destination: str, says: Limits) -> None:
+        changed = self.limits[destination] != says
         self.limits[destination] = says
-        self.ledger.limit(destination, says)
+        moved = self.ledger.limit(destination, says)
+        assert moved == (self._let_in(destination) if changed else {})
 
     @rule(
         target=calls,
