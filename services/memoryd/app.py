@@ -14,7 +14,9 @@ import anyio.to_thread
 from memoryd import files
 from memoryd.config import Config
 from memoryd.desk.broker import BrokerDesk
+from memoryd.desk.context import ContextDesk
 from memoryd.desk.indexing import Indexing
+from memoryd.desk.keeping import Keeping
 from memoryd.desk.loop import LoopDesk
 from memoryd.desk.owner import OwnerDesk
 from memoryd.desk.turns import Turns
@@ -26,6 +28,7 @@ from memoryd.identity.journal import Breathe
 from memoryd.identity.shelf import Shelf
 from memoryd.identity.writer import Writer
 from memoryd.index import Index
+from memoryd.kept import Holding, Inbox
 from memoryd.trail.answers import Answers
 from memoryd.trail.recalls import Recalls
 from proto import sockets
@@ -61,11 +64,12 @@ async def run(arguments: Arguments, ready: Ready) -> None:
 
 
 async def _serve(holdings: Holdings, home: Path, settings: Config, ready: Ready) -> None:
-    turns, indexing = Turns(), Indexing(holdings)
+    turns, indexing, keeping = Turns(), Indexing(holdings), Keeping(holdings, clock.now)
     desks = (
         ("loop-memory", settings.sockets.loop, LoopDesk(holdings, turns, indexing).answer),
         ("broker-memory", settings.sockets.broker, BrokerDesk(holdings, turns, indexing).answer),
-        ("owner-memory", settings.sockets.admin, OwnerDesk(holdings, turns, indexing, home).answer),
+        ("owner-memory", settings.sockets.admin, OwnerDesk(holdings, turns, indexing, keeping, home).answer),
+        ("egress-memory", settings.sockets.context, ContextDesk(holdings, keeping).answer),
     )
     openings = []
     for name, configured, desk in desks:
@@ -74,6 +78,7 @@ async def _serve(holdings: Holdings, home: Path, settings: Config, ready: Ready)
     async with anyio.create_task_group() as tasks:
         serve_all(tasks, openings)
         tasks.start_soon(indexing.run)
+        tasks.start_soon(keeping.run)
         ready()
         await anyio.sleep_forever()
 
@@ -89,6 +94,7 @@ def open_holdings(home: Path, settings: Config, soul: bytes, breathe: Breathe = 
 
     """
     memory, state, index = home / "memory", home / "state" / "memoryd", home / "index"
+    record = home / "record"
     durable.make_folder(state)
     durable.make_folder(index)
     shelf = Shelf(memory, state, clock.now)
@@ -110,10 +116,15 @@ def open_holdings(home: Path, settings: Config, soul: bytes, breathe: Breathe = 
         sessions=str(home / "sessions"),
         recalls=Recalls(memory / "recalls", clock.now),
         answers=Answers(state / "answers.jsonl"),
+        kept=Holding(record),
+        inbox=Inbox(record),
     )
     for torn in holdings.recalls.open():
         logger().warning("torn-line-cut", path=str(torn.path), bytes_cut=torn.bytes_cut)
     holdings.answers.open()
+    holdings.kept.open()
+    if left_over := holdings.inbox.open():
+        logger().info("unfinished-items-removed", files=left_over)
     return holdings
 
 
@@ -137,7 +148,7 @@ def _start_fault() -> Iterator[None]:
     try:
         yield
     except (OSError, Unreadable) as error:
-        raise Fault("memoryd-start-failed", f"memory/, index/ or state/ cannot be used: {error}") from None
+        raise Fault("memoryd-start-failed", f"memory/, record/, index/ or state/ cannot be used: {error}") from None
 
 
 @contextmanager

@@ -53,6 +53,8 @@ class Sockets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For brokerd; `run/broker-memory/memory.sock` under the home if not given."""
     admin: str | None = None
     """For the owner; `run/owner-memory/admin.sock` under the home if not given."""
+    context: str | None = None
+    """For egressd's decision contexts; `run/egress-memory/context.sock` under the home if not given."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

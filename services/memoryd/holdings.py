@@ -6,6 +6,7 @@ from memoryd.gate.check import Check
 from memoryd.identity.shelf import Shelf
 from memoryd.identity.writer import Writer
 from memoryd.index import Index
+from memoryd.kept import Holding, Inbox
 from memoryd.trail.answers import Answers
 from memoryd.trail.recalls import Recalls
 
@@ -22,3 +23,5 @@ class Holdings:
     sessions: str
     recalls: Recalls
     answers: Answers
+    kept: Holding
+    inbox: Inbox

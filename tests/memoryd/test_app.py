@@ -39,7 +39,7 @@ def test_it_makes_its_folders_and_sockets_and_ends_with_0(daemon: Daemon) -> Non
     for name in ("memory", "memory/edits", "memory/recalls", "index", "state/memoryd"):
         assert stat.S_IMODE((daemon.home / name).stat().st_mode) == 0o700
     assert "You are the agent of this box." in daemon.block()
-    assert sorted(path.name for path in daemon.home.iterdir()) == ["index", "memory", "run", "state"]
+    assert sorted(path.name for path in daemon.home.iterdir()) == ["index", "memory", "record", "run", "state"]
     daemon.call(add("a"))
     code, said = daemon.stop()
     assert code == 0

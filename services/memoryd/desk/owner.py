@@ -1,4 +1,6 @@
-"""What the owner asks through bxctl: the edit journal, undo, review, what a session is told, verify, reindex."""
+"""What the owner asks through bxctl: the edit journal, undo, review, what a session is told, verify, reindex, and what
+is kept of sessions.
+"""
 
 from pathlib import Path
 from typing import assert_never
@@ -8,8 +10,9 @@ import anyio.from_thread
 import anyio.to_thread
 import msgspec
 
-from memoryd.acts import log, reindex, review, show, undo
+from memoryd.acts import kept, log, reindex, review, show, undo
 from memoryd.desk.indexing import Indexing
+from memoryd.desk.keeping import Keeping
 from memoryd.desk.turns import Turns
 from memoryd.holdings import Holdings
 from memoryd.index import NoteEntry
@@ -19,6 +22,10 @@ from proto.messages.memory import (
     Edits,
     EditsReply,
     IndexState,
+    KeptErase,
+    KeptErased,
+    KeptList,
+    KeptShow,
     LeftOut,
     MemoryAdmin,
     MemoryAdminReply,
@@ -34,16 +41,18 @@ from proto.messages.memory import (
 from proto.messages.wire import JournalState, Verify, VerifyReply
 from proto.role.serve import Connection
 
-OwnerRequest = Reindex | MemoryAdmin | Edits | PendingEdits | MemoryShow | Verify
+OfKept = KeptList | KeptShow | KeptErase
+OwnerRequest = Reindex | MemoryAdmin | Edits | PendingEdits | MemoryShow | Verify | OfKept
 
 
 class OwnerDesk:
     """Answers on run/owner-memory/admin.sock."""
 
-    def __init__(self, holdings: Holdings, turns: Turns, indexing: Indexing, home: Path) -> None:
+    def __init__(self, holdings: Holdings, turns: Turns, indexing: Indexing, keeping: Keeping, home: Path) -> None:
         self._holdings = holdings
         self._turns = turns
         self._indexing = indexing
+        self._keeping = keeping
         self._home = home
 
     async def answer(self, request: OwnerRequest, connection: Connection) -> msgspec.Struct:
@@ -70,6 +79,10 @@ class OwnerDesk:
                 return VerifyReply(journals=await take(_verify, holdings, self._home))
             case Reindex():
                 return await self._reindex()
+            case KeptList() | KeptShow() | KeptErase():
+                if isinstance(request, KeptList):
+                    await self._keeping.listed()
+                return await anyio.to_thread.run_sync(_of_kept, self._holdings, request)
         assert_never(request)
 
     async def _show(self) -> MemoryShowReply:
@@ -112,6 +125,19 @@ def _admin(holdings: Holdings, request: MemoryAdmin) -> str:
             return review.accept(holdings, request.arg)
         case "reject":
             return review.reject(holdings, request.arg)
+
+
+def _of_kept(holdings: Holdings, request: OfKept) -> msgspec.Struct:
+    try:
+        match request:
+            case KeptList():
+                return kept.newest(holdings, request)
+            case KeptShow():
+                return kept.show(holdings, request)
+            case KeptErase():
+                return KeptErased(items=kept.erase(holdings, request))
+    except OSError as error:
+        raise Fault("memory-unavailable", f"the disk refused: {error}") from None
 
 
 def _shown(holdings: Holdings) -> tuple[list[MemoryFile], list[LeftOut], list[UnreadNote]]:
