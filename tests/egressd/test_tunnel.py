@@ -452,6 +452,22 @@ def test_a_host_that_breaks_off_in_the_handshake(door: Door, up: Server) -> None
     assert ended(door) == (502, "failed")
 
 
+def test_a_host_that_breaks_off_amid_its_answer_has_the_last_word(door: Door, up: Server) -> None:
+    def reset(connection: socket.socket) -> None:
+        connection.sendall(ANSWER[:5])
+        connection.recv(1)
+        assert go_on.wait(20)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+    go_on = threading.Event()
+    up.script = reset
+    with tunnel(door, up, behind=HELLO) as client:
+        assert client.recv(5, socket.MSG_WAITALL) == ANSWER[:5]
+        go_on.set()
+        assert rest(client) == b""
+    assert ended(door) == (502, "failed")
+
+
 # A server may believe the name of a second hello.
 
 
