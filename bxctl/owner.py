@@ -59,9 +59,14 @@ def _first_other(home: Path) -> pwd.struct_passwd:
 
 
 def _refused(home: Path, owner: pwd.struct_passwd, argv: list[str]) -> Fault:
-    words = argv[1:] if "--home" in argv else ["--home", str(home), *argv[1:]]
-    command = shlex.join(["sudo", "-u", owner.pw_name, "bxctl", *words])
+    command = shlex.join(["sudo", "-u", owner.pw_name, "bxctl", *_words(home, argv)])
     return Fault("peer-refused", f"the box at {home} is another user's ({owner.pw_name}); as that user: {command}")
+
+
+def _words(home: Path, argv: list[str]) -> list[str]:
+    """The line with its home in it: the other user may have one of his own, which would be found first."""
+    named = any(word == "--home" or word.startswith("--home=") for word in argv)
+    return argv[1:] if named else ["--home", str(home), *argv[1:]]
 
 
 def _change(home: Path, owner: pwd.struct_passwd) -> None:
@@ -78,7 +83,13 @@ def _change(home: Path, owner: pwd.struct_passwd) -> None:
 
 
 def _again(home: Path, owner: pwd.struct_passwd, argv: list[str]) -> None:
+    line = ["sudo", "-u", owner.pw_name, "--", argv[0], *_words(home, argv)]
     try:
-        os.execvp("sudo", ["sudo", "-u", owner.pw_name, "--", *argv])  # noqa: S606, S607  (no shell is what is wanted)
+        os.execvp("sudo", line)  # noqa: S606, S607  (no shell is what is wanted)
     except OSError as error:
-        raise Fault("home-missing", f"{home} is another user's, and sudo: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise Fault(
+            "peer-refused",
+            f"the box at {home} is another user's ({owner.pw_name}), and sudo cannot be run ({reason}); "
+            "run bxctl as that user, or as root",
+        ) from None

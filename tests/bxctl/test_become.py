@@ -28,7 +28,24 @@ def test_on_a_system_install_bxctl_runs_itself_again_as_the_boxs_user(
     monkeypatch.setattr(owner, "SYSTEM_HOME", home)
     monkeypatch.setattr(os, "execvp", lambda *words: ran.append(words[1]))
     owner.become(home, ["bxctl", "memory", "log"])
-    assert ran == [["sudo", "-u", another, "--", "bxctl", "memory", "log"]]
+    owner.become(home, ["/opt/bxctl", "memory", "log", f"--home={home}"])
+    sudo = ["sudo", "-u", another, "--"]
+    assert ran == [
+        [*sudo, "bxctl", "--home", str(home), "memory", "log"],
+        [*sudo, "/opt/bxctl", "memory", "log", f"--home={home}"],
+    ]
+
+
+def test_without_sudo_a_system_install_says_who_may(home: Path, another: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner, "SYSTEM_HOME", home)
+    monkeypatch.setenv("PATH", str(home))
+    with pytest.raises(Fault) as raised:
+        owner.become(home, ["bxctl", "memory", "log"])
+    assert raised.value.code == "peer-refused"
+    assert raised.value.message == (
+        f"the box at {home} is another user's ({another}), and sudo cannot be run (No such file or directory); "
+        "run bxctl as that user, or as root"
+    )
 
 
 def test_elsewhere_another_user_is_told_the_command(home: Path, another: str) -> None:
