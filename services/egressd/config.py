@@ -26,8 +26,12 @@ class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Served: fetches and labels from brokerd; `run/broker-egress/egress.sock`."""
     admin: str | None = None
     """Served: the owner's questions; `run/owner-egress/admin.sock`."""
+    launcher: str | None = None
+    """Served: launcherd's opening and closing of sessions' own sockets; `run/launcher-egress/egress.sock`."""
     decisions: str | None = None
     """Asked: brokerd's decisions; `run/egress-broker/broker.sock`."""
+    tools: str | None = None
+    """Asked: brokerd's tool calls, for what came over MCP; `run/egress-broker/tools.sock`."""
 
 
 class Relay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +68,19 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The largest answer, as it comes and decompressed."""
     text_bytes: Annotated[int, msgspec.Meta(ge=1, le=800_000)] = 200_000
     """The longest text that is handed out; what is longer is cut and marked so."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of a session's own socket."""
+
+    connections: Count = 2048
+    """How many connections of one session may be open at once; one more is refused with 503."""
+    mcp_body_bytes: Count = 1 << 20
+    """The largest body of an MCP request."""
+    mcp_calls: Count = 32
+    """How many MCP requests of one session may be under way at once; one more is refused with 503."""
+    tool_s: Seconds = 180.0
+    """How long a tool call over MCP may take, beside the time in which it waits for the owner."""
 
 
 class Tunnel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,6 +120,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sockets: Sockets = Sockets()
     relay: Relay = Relay()
     fetch: Fetch = Fetch()
+    session: Session = Session()
     tunnel: Tunnel = Tunnel()
     tls: Tls = Tls()
     traces: Traces = Traces()
