@@ -1,148 +1,255 @@
-"""One model call of a client, from its head to its row: find, spool, relay, book."""
+"""One call of a client, from its head to its row: find, spool, read, rewrite, book, relay, settle."""
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
+import anyio
 import h11
-import msgspec
 
+from egressd import hosted
+from egressd.auth import auth_of, carried
 from egressd.credentials import Credentials
 from egressd.destinations import Place
 from egressd.meter.usage import Usage
+from egressd.named import Named, named
+from egressd.ports import Beginning, Books, Contexts, Ending, Left, Recorder, Reserved
 from egressd.relay import Call, Garbled, Relaying, relay
-from egressd.routes import Route, route
-from egressd.store import Begun, Ended, Settled, UsageStore
+from egressd.rewrite import rewritten
+from egressd.routes import Route, api_of, route
+from egressd.store import Ended
 from egressd.wire.answer import Answer
 from egressd.wire.door import Client
-from egressd.wire.heads import Asked
+from egressd.wire.heads import Asked, Carried, for_upstream, likely, named_headers, own_secrets
 from egressd.wire.redact import Redactor
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
-from proto.role.clock import Clock, stamp
+from proto.messages.broker import EgressAsk, EgressDecision
+from proto.rules import Auth
 
-_LONGEST_READ_BYTES: Final = 1 << 20
+_READ_IN_PLACE_BYTES: Final = 1 << 20
+_MOST_READ_AT_ONCE: Final = 2
 _NO_ANSWER: Final = frozenset({"upstream-unreachable", "internal"})
 
 
-class _Body(msgspec.Struct):
-    """What is read of a request's body."""
+class _Ready(NamedTuple):
+    """A call whose body is here, with all that is known of it before it is booked."""
 
-    model: str = ""
+    id: str
+    asked: Asked
+    head: h11.Request
+    body: IO[bytes]
+    body_bytes: int
+    place: Place
+    route: Route
+    auth: Auth
+    named: Named
 
-
-_body: Final = msgspec.json.Decoder(_Body)
+    @property
+    def target(self) -> str:
+        """The path and query that leave, behind the destination's own prefix."""
+        return self.route.target or self.asked.target
 
 
 class _Outcome:
     """What becomes of a call."""
 
-    status: int = 0
-    ended: Ended = "stopped"
-    answer: Answer | None = None
+    def __init__(self) -> None:
+        self.status = 0
+        self.ended: Ended = "stopped"
+        self.answer: Answer | None = None
+        self.recorder: Recorder | None = None
 
 
 class Calls:
     """Runs calls."""
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        store: UsageStore,
-        relaying: Relaying,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, credentials: Credentials, books: Books, relaying: Relaying, contexts: Contexts) -> None:
         self._credentials = credentials
-        self._store = store
+        self._books = books
         self._relaying = relaying
-        self._clock = clock
+        self._contexts = contexts
+        self._reading = anyio.CapacityLimiter(_MOST_READ_AT_ONCE)
 
     async def run(self, asked: Asked, head: h11.Request, client: Client) -> None:
         """Relay one call and book it.
 
         Raises:
-            Fault: a refusal; the client has been told nothing yet.
+            Fault: a refusal; the client has been told nothing yet, and `client.api` says in which shape it is told.
             Gone: the client left before its request was whole.
 
         """
-        self._found(asked)
+        _, found = self._found(asked, head, client)
+        if found.what == "here":
+            await client.send(_nothing(client))
+            return
         with closing(await client.body()) as body:
             # Looked up again: the owner may have changed the file while the body came.
-            place, found = self._found(asked)
+            place, found = self._found(asked, head, client)
+            auth = auth_of(asked, place)
+            read = await self._read(found, body, place)
             size_bytes = body.seek(0, os.SEEK_END)
             body.seek(0)
             call_id = f"model-{secrets.token_hex(8)}"
-            with self._booked(call_id, asked, body, size_bytes, found) as outcome:
-                key = self._key(place)
-                answer = Answer(client.http, found.meter and found.meter(), Redactor(key))
-                outcome.answer = answer
-                call = Call(call_id, asked, head, body, size_bytes, place, key)
-                outcome.ended = await self._relayed(call, client, answer)
-                outcome.status = answer.status or 0
+            call = _Ready(call_id, asked, head, body, size_bytes, place, found, auth, read)
+            if found.what == "call":
+                await self._booked(call, client)
+            else:
+                await self._relayed(call, client, None, _Outcome())
 
-    def _found(self, asked: Asked) -> tuple[Place, Route]:
+    def _found(self, asked: Asked, head: h11.Request, client: Client) -> tuple[Place, Route]:
+        client.api = api_of(asked.path, ())
         place = self._relaying.destinations.find(asked.destination)
-        found = route(place.rule.apis, asked.method, asked.path)
+        apis = likely(head, place.rule.apis)
+        found = route(apis, asked.method, asked.path, place.rule.quirks)
+        client.api = api_of(asked.path, apis) if found is None else found.api
         if found is None:
             raise Fault("route-unknown")
         return place, found
 
-    async def _relayed(self, call: Call, client: Client, answer: Answer) -> Ended:
-        try:
-            flight = await relay(call, client, answer, self._relaying)
-        except Garbled:
-            return "client-left" if answer.client_left else "upstream-cut"
-        return "label-rose" if flight.label_rose else "complete"
+    async def _read(self, found: Route, body: IO[bytes], place: Place) -> Named:
+        """What a body names; it is changed where the destination wants it."""
+        quirks = place.rule.quirks
+        if found.what != "call" and not quirks:
+            return Named(found.model)
+        data = body.read()
+        if len(data) > _READ_IN_PLACE_BYTES:
+            read, changed = await anyio.to_thread.run_sync(_reading, found, data, quirks, limiter=self._reading)
+        else:
+            read, changed = _reading(found, data, quirks)
+        if changed is not None:
+            body.seek(0)
+            body.truncate()
+            body.write(changed)
+        return read
 
-    def _key(self, place: Place) -> str | None:
-        name = place.rule.credential
-        return None if name is None else self._credentials.find(name)
-
-    @contextmanager
-    def _booked(self, call: str, asked: Asked, body: IO[bytes], size_bytes: int, found: Route) -> Iterator[_Outcome]:
-        """The call's row, written now and settled at the end, whatever ends the call."""
-        outcome = _Outcome()
-        if found.meter is None:
-            yield outcome
-            return
-        model = _model(body) if size_bytes <= _LONGEST_READ_BYTES else ""
-        began = stamp(self._clock())
-        self._store.begin(
-            Begun(call=call, session=asked.session, destination=asked.destination, model=model, began=began)
+    async def _booked(self, call: _Ready, client: Client) -> None:
+        """Relay a call that has a row, written now and settled at the end, whatever ends the call."""
+        rule = call.place.rule
+        beginning = Beginning(
+            call=call.id,
+            session=call.asked.session,
+            destination=call.place.name,
+            api=call.route.api,
+            auth=call.auth,
+            model=call.named.model,
+            input_bytes=call.body_bytes,
+            output_tokens=call.named.most_output,
+            answers=call.named.answers,
+            max_output=rule.max_output,
         )
+        reserved = await self._books.begin(beginning)
+        outcome = _Outcome()
         try:
-            yield outcome
+            await self._relayed(call, client, reserved, outcome)
         except Fault as fault:
-            outcome.status = status_of(fault)
+            outcome.status = status_of(fault, call.route.api)
             outcome.ended = "failed" if fault.code in _NO_ANSWER else "refused"
             raise
         finally:
-            self._settle(call, outcome)
+            self._books.settle(_ending(call.id, outcome))
 
-    def _settle(self, call: str, outcome: _Outcome) -> None:
+    async def _relayed(self, call: _Ready, client: Client, reserved: Reserved | None, outcome: _Outcome) -> None:
+        carries = carried(call.auth, call.route.api, call.place, self._credentials)
+        own = own_secrets(call.head, carries)
+        meter = call.route.meter
+        answer = Answer(client.http, meter and meter(), Redactor(*carries.secrets), Redactor(*own))
+        outcome.answer = answer
+        ask = _ask(call, reserved)
+        request = _request(call, carries)
+
+        def allowed(decision: EgressDecision) -> None:
+            hosted.check(call.named.hosted_tools, call.place.rule.hosted_tools, call.place.name)
+            if reserved is not None:
+                if not reserved.held:
+                    raise Fault("spend")
+                outcome.recorder = answer.kept = self._contexts.leaves(
+                    _left(call, decision, Redactor(*carries.secrets, *own))
+                )
+
+        with _recorded(outcome):
+            try:
+                flight = await relay(Call(ask, request, call.body, call.place), client, answer, self._relaying, allowed)
+                outcome.ended = "label-rose" if flight.label_rose else "complete"
+            except Garbled:
+                outcome.ended = "client-left" if answer.client_left else "upstream-cut"
+            outcome.status = answer.status or 0
+
+
+def _reading(found: Route, data: bytes, quirks: Sequence[str]) -> tuple[Named, bytes | None]:
+    """What a body names as it leaves, and the body itself where it is changed."""
+    changed = rewritten(found.api, data, quirks) if data else None
+    if found.what != "call":
+        return Named(found.model), changed
+    return named(found.api, data if changed is None else changed, found.model), changed
+
+
+def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:
+    return EgressAsk(
+        session=call.asked.session,
+        call=call.id,
+        destination=call.place.name,
+        method=call.asked.method,
+        path=call.route.target or call.asked.path,
+        what="call" if call.route.what == "call" else "read",
+        model=call.named.model,
+        hosted_tools=list(call.named.hosted_tools),
+        spending=None if reserved is None else reserved.spending,
+        trace=call.asked.trace,
+    )
+
+
+def _request(call: _Ready, carries: Carried) -> h11.Request:
+    target = call.place.prefix + call.target
+    return for_upstream(call.head, call.route.api, call.place.authority, target, carries, call.body_bytes)
+
+
+def _left(call: _Ready, decision: EgressDecision, redactor: Redactor) -> Left:
+    return Left(
+        call=call.id,
+        session=call.asked.session,
+        destination=call.place.name,
+        auth=call.auth,
+        route=call.route.api,
+        method=call.asked.method,
+        path=call.target,
+        model=call.named.model,
+        decision=decision,
+        headers=named_headers(call.head, call.route.api),
+        body=call.body,
+        redactor=redactor,
+    )
+
+
+@contextmanager
+def _recorded(outcome: _Outcome) -> Iterator[None]:
+    """End what was kept of a call, whatever ends the call."""
+    try:
+        yield
+    finally:
         answer = outcome.answer
         if answer is not None:
-            answer.stop_metering()
-        self._store.settle(
-            Settled(
-                call=call,
-                status=outcome.status or (answer and answer.status) or 0,
-                ended=outcome.ended,
-                partial=answer is not None and answer.begun and not answer.complete,
-                finished=stamp(self._clock()),
-                usage=Usage() if answer is None else answer.usage,
-                model=None if answer is None else answer.model,
-            )
-        )
+            answer.stop()
+        if answer is not None and outcome.recorder is not None:
+            outcome.recorder.end(answer.complete, answer.model)
 
 
-def _model(body: IO[bytes]) -> str:
-    """The model that a request names, or nothing."""
-    try:
-        return _body.decode(body.read()).model
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    finally:
-        body.seek(0)
+def _ending(call: str, outcome: _Outcome) -> Ending:
+    answer = outcome.answer
+    return Ending(
+        call=call,
+        status=outcome.status or (answer and answer.status) or 0,
+        ended=outcome.ended,
+        sent=answer is not None and answer.begun,
+        complete=answer is not None and answer.complete,
+        usage=Usage() if answer is None else answer.usage,
+        model=None if answer is None else answer.model,
+    )
+
+
+def _nothing(client: Client) -> bytes:
+    """An empty answer of one who is there."""
+    headers = [("Content-Length", "0"), ("Connection", "close")]
+    return client.http.send(h11.Response(status_code=200, headers=headers)) or b""

@@ -37,6 +37,8 @@ class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Relay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bounds of a relayed call."""
 
+    connections: Count = 2048
+    """How many connections of loopd are open at once; one that waits for room below a limit holds its own."""
     head_s: Seconds = 10.0
     """How long a client may take to send the head of its request."""
     body_s: Seconds = 60.0

@@ -5,19 +5,13 @@ environment. A value never stands in a message of this module.
 """
 
 import os
-import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
+from proto import credentials
 from proto.faults import Fault
 
-FILE: Final = "credentials.env"
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-# What may stand in a header as one word; a key with a line feed in it would be a second header.
-_VALUE: Final = re.compile(r"[\x21-\x7e]+\Z")
-_LINE: Final = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*\Z")
 _Stamp = tuple[int, int, int]
 
 
@@ -25,9 +19,9 @@ class Credentials:
     """Finds keys by the name of their variable."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
-        self._path = home / FILE
+        self._file = _OwnFile(home / credentials.FILE)
+        self._gateway = _OwnFile(home / credentials.GATEWAY_FILE)
         self._environ = environ
-        self._stamp: _Stamp | None = None
         self._values: dict[str, str] = {}
 
     def find(self, name: str) -> str:
@@ -37,14 +31,34 @@ class Credentials:
             Fault: `credential-missing`: it is set nowhere, cannot be read, or cannot stand in a header.
 
         """
-        if not _NAME.match(name):
-            raise Fault("credential-missing", "the destination's credential is not the name of a variable")
-        value = self._passed(name) or self._filed().get(name) or self._environ.get(name)
+        value = self._looked_up(name)
         if not value:
             raise Fault("credential-missing", f"the destination's credential {name} is not set")
-        if not _VALUE.match(value):
-            raise Fault("credential-missing", f"the credential {name} holds a character that no key has")
-        return value
+        return _usable(name, value)
+
+    def find_gateway(self, name: str | None) -> str:
+        """The key of a gateway: that of a variable, or else the one in `{home}/local/.virtual-key`.
+
+        Raises:
+            Fault: `credential-missing`, as `find`.
+
+        """
+        value = self._looked_up(name) if name else None
+        if value:
+            return _usable(str(name), value)
+        self._gateway.changed()
+        value = self._gateway.data.decode("utf-8", "replace").strip()
+        if not value:
+            unset = f"{name} is not set and " if name else ""
+            raise Fault("credential-missing", f"{unset}{self._gateway.path} holds no key of the gateway")
+        return _usable(credentials.GATEWAY_FILE, value)
+
+    def variable(self, name: str) -> str | None:
+        """The value of a variable that is no key, such as a base URL; None where it is not set or cannot be read."""
+        try:
+            return self._looked_up(name) or None
+        except Fault:
+            return None
 
     def is_set(self, name: str) -> bool:
         """Whether the key can be used."""
@@ -52,6 +66,18 @@ class Credentials:
             return bool(self.find(name))
         except Fault:
             return False
+
+    def is_gateway_set(self, name: str | None) -> bool:
+        """Whether the gateway's key can be used."""
+        try:
+            return bool(self.find_gateway(name))
+        except Fault:
+            return False
+
+    def _looked_up(self, name: str) -> str | None:
+        if not credentials.is_name(name):
+            raise Fault("credential-missing", "the destination's credential is not the name of a variable")
+        return self._passed(name) or self._filed().get(name) or self._environ.get(name)
 
     def _passed(self, name: str) -> str | None:
         """The key in the folder that systemd passed (systemd.exec(5), "Credentials")."""
@@ -67,30 +93,45 @@ class Credentials:
 
     def _filed(self) -> dict[str, str]:
         """The keys of credentials.env as it is now."""
-        try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except FileNotFoundError:
-            return {}
-        except OSError:
-            raise Fault("credential-missing", f"{self._path} cannot be read") from None
-        with open(handle, "rb") as file:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
-                raise Fault("credential-missing", f"others can read {self._path}; make it 0600")
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if stamp != self._stamp:
-                self._values = _parse(file.read())
-                self._stamp = stamp
+        if self._file.changed():
+            self._values = credentials.parse(self._file.data)
         return self._values
 
 
-def _parse(data: bytes) -> dict[str, str]:
-    """The variables of lines `NAME=value`; quotes around a value are taken off, other lines say nothing."""
-    values = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        if found := _LINE.match(line):
-            value = found["value"]
-            if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
-                value = value[1:-1]
-            values[found["name"]] = value
-    return values
+class _OwnFile:
+    """A file of the owner's that nobody else can read, as it is now; one that is not there is empty."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = b""
+        self._stamp: _Stamp | None = None
+
+    def changed(self) -> bool:
+        """Read it again if it changed; whether it did.
+
+        Raises:
+            Fault: `credential-missing`: it cannot be read, or others can read it.
+
+        """
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            known, self._stamp, self.data = self._stamp, None, b""
+            return known is not None
+        except OSError:
+            raise Fault("credential-missing", f"{self.path} cannot be read") from None
+        with open(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
+                raise Fault("credential-missing", f"others can read {self.path}; make it 0600")
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if stamp == self._stamp:
+                return False
+            self.data, self._stamp = file.read(), stamp
+        return True
+
+
+def _usable(name: str, value: str) -> str:
+    if not credentials.is_value(value):
+        raise Fault("credential-missing", f"the credential {name} holds a character that no key has")
+    return value

@@ -15,35 +15,27 @@ import h11
 from egressd.config import Relay
 from egressd.destinations import Destinations, Place
 from egressd.flights import Flight, Flights
+from egressd.verdict import check
 from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
-from egressd.wire.heads import Asked, for_upstream
-from egressd.wire.refusal import Denied
-from proto.faults import FAULTS, Fault
-from proto.messages.broker import EgressDecision
-from proto.reasons import REASONS
+from proto.faults import Fault
+from proto.messages.broker import EgressAsk, EgressDecision
 
 _PIECE_BYTES: Final = 64 << 10
-_CODES: Final = {"destination": "destination-unknown"}
-"""Reasons of brokerd whose code has another name."""
-
 _CHANGED: Final = "refused: grants.toml was changed while the call was decided"
 
-Ask = Callable[[str, Asked], Awaitable[EgressDecision]]
-"""Asks brokerd whether a call of an id may leave now; raises Fault when it does not answer."""
+Ask = Callable[[EgressAsk], Awaitable[EgressDecision]]
+"""Asks brokerd whether a call may leave now; raises Fault when it does not answer."""
 
 
 class Call(NamedTuple):
-    """A call that is ready to leave: what was asked, its body, where to, with which key."""
+    """A call that is ready to leave: the question for brokerd, the request's head and body, where to."""
 
-    id: str
-    asked: Asked
-    head: h11.Request
+    ask: EgressAsk
+    request: h11.Request
     body: IO[bytes]
-    body_bytes: int
     place: Place
-    key: str | None
 
 
 class Relaying(NamedTuple):
@@ -56,11 +48,15 @@ class Relaying(NamedTuple):
     ask: Ask
 
 
+Allowed = Callable[[EgressDecision], None]
+"""Told of the decision that let a call pass, before a byte of it leaves."""
+
+
 class Garbled(Exception):
     """The upstream broke off in the middle of its answer."""
 
 
-async def relay(call: Call, client: Client, answer: Answer, shared: Relaying) -> Flight:
+async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, allowed: Allowed) -> Flight:
     """Relay a call to its end; the flight says whether a label ended it, the answer what was read of it.
 
     Raises:
@@ -68,11 +64,13 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying) ->
         Garbled: the upstream broke off in the middle of its answer.
 
     """
-    with shared.flights.enter(call.asked.session, call.place.ceiling) as flight:
-        _check(await shared.ask(call.id, call.asked))
+    with shared.flights.enter(call.ask.session, call.place.ceiling) as flight:
+        decision = await shared.ask(call.ask)
+        check(decision)
         # The record itself, not one like it: brokerd read the file between the two times that it was looked at here.
         if shared.destinations.find(call.place.name) is not call.place:
             raise Fault("rules-invalid", _CHANGED)
+        allowed(decision)
         upstream = await _connected(call.place, shared)
         flight.on_cut = upstream.cut
         try:
@@ -111,16 +109,6 @@ def _why(error: OSError) -> str:
     return error.strerror or "no connection"
 
 
-def _check(decision: EgressDecision) -> None:
-    """Raise a denial as a fault with the code of its first reason that has one."""
-    if decision.allow:
-        return
-    found = [code for reason in decision.reasons if (code := _CODES.get(reason, reason)) in FAULTS]
-    sentences = [REASONS[reason] for reason in decision.reasons if reason in REASONS]
-    message = decision.message or "; ".join(sentences) or None
-    raise Denied(found[0] if found else "policy-invalid", message)
-
-
 async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
     failure: Fault | Garbled | None = None
     async with anyio.create_task_group() as tasks:
@@ -137,11 +125,8 @@ async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answ
 
 
 async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
-    head = for_upstream(
-        call.head, call.place.authority, call.place.prefix + call.asked.target, call.key, call.body_bytes
-    )
     try:
-        piece = answer.to_upstream(head)
+        piece = answer.to_upstream(call.request)
         while piece:
             await upstream.send(piece)
             data = call.body.read(_PIECE_BYTES)

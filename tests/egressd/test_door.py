@@ -24,7 +24,7 @@ NAMED = HEAD + f"X-Boxmaker-Session: {http.SESSION}\r\n".encode()
 
 @pytest.fixture
 def egressd_toml() -> str:
-    return "[relay]\nhead_s = 0.5\nbody_s = 0.5\nbody_bytes = 100_000\nidle_s = 1.0\nanswer_s = 1.0\nstall_s = 0.5\ndrain_s = 0.5\n"
+    return "[relay]\nconnections = 64\nhead_s = 0.5\nbody_s = 0.5\nbody_bytes = 100_000\nidle_s = 1.0\nanswer_s = 1.0\nstall_s = 0.5\ndrain_s = 0.5\n"
 
 
 REFUSED = [
@@ -191,7 +191,7 @@ def test_an_upstream_that_answers_before_it_took_the_body(home: Path, box: Box, 
     with listening:
         destination(f"http://127.0.0.1:{listening.getsockname()[1]}")
         with http.connect(home) as client:
-            client.sendall(http.request(body=b"a" * 99_000))
+            client.sendall(http.request(body=b'{"messages":"%s"}' % (b"a" * 99_000)))
             connection, _ = listening.accept()
             with connection:
                 connection.recv(10)

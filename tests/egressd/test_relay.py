@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 import socket
 import threading
 import time
@@ -275,16 +276,22 @@ def test_a_unix_socket_below_the_home_is_a_destination(home: Path, box: Box, des
 
 
 @settings(max_examples=25)
-@given(body=st.binary(max_size=3000), cuts=st.lists(st.integers(0, 3000), max_size=10))
-def test_any_body_in_any_pieces_comes_back_as_it_was_sent(
-    home: Path, box: Box, destination: Destination, body: bytes, cuts: list[int]
+@given(
+    body=st.binary(max_size=3000),
+    said=st.text(max_size=300),
+    indent=st.sampled_from([None, 1, "\t\r\n "]),
+    cuts=st.lists(st.integers(0, 3000), max_size=10),
+)
+def test_any_body_in_any_pieces_goes_and_comes_as_it_was_sent(
+    home: Path, box: Box, destination: Destination, body: bytes, said: str, indent: str | int | None, cuts: list[int]
 ) -> None:
+    sent = json.dumps({"messages": [said], said: 0}, ensure_ascii=len(said) % 2 == 0, indent=indent).encode()
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[a:b] for a, b in itertools.pairwise(places)]
     with upstream(chunked(pieces)) as up:
         destination(up.url)
-        answered = http.post(home, body=body)
-        assert up.requests[0].partition(b"\r\n\r\n")[2] == body
+        answered = http.post(home, body=sent)
+        assert up.requests[0].partition(b"\r\n\r\n")[2] == sent
     assert (answered.body, answered.whole) == (body, True)
 
 

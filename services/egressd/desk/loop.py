@@ -2,7 +2,6 @@
 
 import socket
 from pathlib import Path
-from typing import Final
 
 import anyio.abc
 
@@ -10,13 +9,10 @@ from egressd.calls import Calls
 from egressd.config import Relay
 from egressd.wire.door import Client, Gone
 from egressd.wire.heads import asked
-from egressd.wire.refusal import refusal, status_of
+from egressd.wire.refusal import OF_THE_CLIENT, status_of
 from proto.faults import Fault
 from proto.role.log import logger
-from proto.role.serve import MOST_CONNECTIONS, check_peer
-
-_OF_THE_CLIENT: Final = (400, 404, 413)
-"""What only the client can put right is not worth a line in the log."""
+from proto.role.serve import check_peer
 
 
 class LoopDesk:
@@ -46,23 +42,16 @@ class LoopDesk:
         client = Client(stream, self._limits, self._folder)
         try:
             check_peer(stream, self._row)
-            if self._open > MOST_CONNECTIONS:
+            if self._open > self._limits.connections:
                 raise Fault("busy")
             head = await client.head()
             await self._calls.run(asked(head), head, client)
         except Gone:
             return
         except Fault as fault:
-            await self._refuse(client, fault)
+            if status_of(fault) not in OF_THE_CLIENT:
+                logger().info("call-refused", code=fault.code)
+            await client.refuse(fault)
         except Exception:  # noqa: BLE001  (whatever a request does, the daemon answers the next one)
             logger().exception("call-failed", socket=self._row)
-            await self._refuse(client, Fault("internal"))
-
-    async def _refuse(self, client: Client, fault: Fault) -> None:
-        if status_of(fault) not in _OF_THE_CLIENT:
-            logger().info("call-refused", code=fault.code)
-        try:
-            await client.send(refusal(client.http, fault))
-        except Gone:
-            return
-        await client.linger()
+            await client.refuse(Fault("internal"))

@@ -4,12 +4,12 @@ Laws (tested): the body that comes out is the body that went in, however the str
 client has left nothing comes out and the rest is only read; memory is bounded.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 import h11
 
 from egressd.meter.usage import Meter, Usage
-from egressd.wire.heads import for_client
+from egressd.wire.heads import Headers, for_client
 from egressd.wire.inflate import Inflater, Overflow, inflater
 from egressd.wire.redact import Redactor
 
@@ -18,15 +18,38 @@ _MOST_METERED_BYTES: Final = 256 << 20
 _COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
 
 
+class Kept(Protocol):
+    """Takes what is kept of an answer."""
+
+    def head(self, status: int, headers: Headers) -> None:
+        """The head."""
+        ...
+
+    def data(self, piece: bytes) -> None:
+        """The next piece of the body."""
+        ...
+
+
 class Answer:
     """One call on both wires: `to_upstream` makes the request's bytes, `receive` turns the answer's."""
 
-    def __init__(self, client: h11.Connection, meter: Meter | None, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        client: h11.Connection,
+        meter: Meter | None,
+        redactor: Redactor,
+        own: Redactor | None = None,
+    ) -> None:
+        """Begin; `redactor` masks what egressd holds, `own` the client's own credentials in what is kept."""
         self._client = client
         self._upstream = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
         self._meter = meter
         self._redactor = redactor
+        self._own = own or Redactor()
+        self.kept: Kept | None = None
+        """Takes what is kept of the answer, from when the call was allowed."""
         self._inflater: Inflater | None = None
+        self._over = False
         self.status: int | None = None
         """The status of the upstream, once its head has come."""
         self.begun = False
@@ -72,10 +95,15 @@ class Answer:
             self.broken = True
         return b"".join(out)
 
-    def stop_metering(self) -> None:
-        """Take what the meter knows of an answer that will not go on."""
-        if self._meter is not None and not self.complete:
+    def stop(self) -> None:
+        """Take what is known of an answer that will not go on."""
+        if self._over:
+            return
+        self._over = True
+        if self._meter is not None:
             self._meter.end()
+        if self.kept is not None and (hidden := self._own.end()):
+            self.kept.data(hidden)
 
     def _step(self, out: list[bytes]) -> bool:
         """Take the upstream's next event; whether there may be another."""
@@ -88,12 +116,12 @@ class Answer:
                 return not self.broken
             case h11.Data(data=data):
                 self._read(bytes(data))
-                self._say(h11.Data(data=self._redactor.feed(bytes(data))), out)
+                self._body(self._redactor.feed(bytes(data)), out)
                 return True
             case h11.EndOfMessage():
-                self._say(h11.Data(data=self._redactor.end()), out)
+                self._body(self._redactor.end(), out)
                 self._say(h11.EndOfMessage(), out)
-                self.stop_metering()
+                self.stop()
                 self.complete = True
                 return False
             case h11.ConnectionClosed():
@@ -111,9 +139,17 @@ class Answer:
         self._inflater = inflater(encoding.decode("latin-1"), _MOST_METERED_BYTES)
         mask = self._redactor.whole
         headers = [(mask(name), mask(value)) for name, value in for_client(response)]
+        if self.kept is not None:
+            hide = self._own.whole
+            self.kept.head(response.status_code, [(hide(name), hide(value)) for name, value in headers])
         headers.append((b"Connection", b"close"))
         reason = mask(response.reason)
         self._say(h11.Response(status_code=response.status_code, headers=headers, reason=reason), out)
+
+    def _body(self, data: bytes, out: list[bytes]) -> None:
+        self._say(h11.Data(data=data), out)
+        if self.kept is not None and (hidden := self._own.feed(data)):
+            self.kept.data(hidden)
 
     def _read(self, data: bytes) -> None:
         """Meter a copy."""

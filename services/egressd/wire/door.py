@@ -12,7 +12,9 @@ import anyio.abc
 import h11
 
 from egressd.config import Relay
+from egressd.wire.refusal import refusal
 from proto.faults import Fault
+from proto.rules import Api
 
 _LONGEST_HEAD_BYTES: Final = 32 << 10
 _IN_MEMORY_BYTES: Final = 1 << 20
@@ -31,6 +33,8 @@ class Client:
 
     def __init__(self, stream: anyio.abc.SocketStream, limits: Relay, spool_folder: Path) -> None:
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        self.api: Api = "openai-chat"
+        """The API in whose shape a refusal is told; set when the request's is known."""
         self._stream = stream
         self._limits = limits
         self._folder = spool_folder
@@ -90,6 +94,14 @@ class Client:
                 await self._stream.send(data)
         except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise Gone from None
+
+    async def refuse(self, fault: Fault) -> None:
+        """Tell the client of a fault, in the shape of its API, if it can still be told."""
+        try:
+            await self.send(refusal(self.http, fault, self.api))
+        except Gone:
+            return
+        await self.linger()
 
     async def linger(self) -> None:
         """Read on for a moment, so that a client that still sends can read its answer before the connection breaks."""

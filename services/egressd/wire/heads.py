@@ -3,31 +3,53 @@
 A head is never passed on; a new one is made of the parts that are named here, so that nothing can be smuggled in it.
 """
 
+import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import h11
 
 from proto.faults import Fault
 from proto.ids import is_session_id, is_traceparent
+from proto.rules import Api, Auth
 
 Headers = list[tuple[bytes, bytes]]
 
 SESSION: Final = b"x-boxmaker-session"
-_TO_UPSTREAM: Final = frozenset({
-    b"accept", b"content-type", b"idempotency-key", b"openai-beta", b"openai-organization", b"openai-project",
-    b"user-agent",
-})  # fmt: skip
-"""The headers of a request that go on; the client's own keys, cookies and everything else do not."""
+_OF_ALL: Final = frozenset({b"accept", b"content-type", b"user-agent"})
+_OPENAI: Final = _OF_ALL | {
+    b"idempotency-key", b"openai-beta", b"openai-organization", b"openai-project", b"originator", b"session_id",
+    b"session-id", b"x-client-request-id",
+}  # fmt: skip
+_GOOGLE: Final = _OF_ALL | {b"x-goog-api-client", b"x-goog-user-project", b"x-server-timeout"}
+TO_UPSTREAM: Final[dict[Api, frozenset[bytes]]] = {
+    "openai-chat": _OPENAI,
+    "openai-responses": _OPENAI,
+    "anthropic": _OF_ALL
+    | {
+        b"anthropic-beta", b"anthropic-version", b"anthropic-dangerous-direct-browser-access", b"idempotency-key",
+        b"x-app", b"x-claude-code-session-id",
+    },
+    "gemini": _GOOGLE,
+    "code-assist": _GOOGLE,
+}  # fmt: skip
+"""The headers of a request that go on, by API; the client's own keys, cookies and everything else do not."""
+_FAMILIES: Final = (b"x-stainless-",)
+"""What the SDKs of OpenAI and Anthropic say of themselves: their version, the language, the number of the try."""
 _OF_ONE_HOP: Final = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
     b"trailer", b"transfer-encoding", b"upgrade",
 })  # fmt: skip
 """RFC 9110 section 7.6.1, and what is of no use behind this door."""
 _OF_THE_UPSTREAM: Final = frozenset({b"set-cookie", b"set-cookie2", b"alt-svc"})
+_KEY_IN_QUERY: Final = re.compile(r"[?&](?:key|access_token|api[-_]?key)=", re.IGNORECASE)
 
 
 class Asked(NamedTuple):
-    """A checked request: whose it is, which destination, and the path and query behind the destination's name."""
+    """A checked request: whose it is, which destination, and the path and query behind the destination's name.
+
+    `auth` is how the session's calls are authorised, or None for what the destination's own rule says.
+    """
 
     session: str
     destination: str
@@ -35,6 +57,7 @@ class Asked(NamedTuple):
     path: str
     query: str
     trace: str | None
+    auth: Auth | None = None
 
     @property
     def target(self) -> str:
@@ -42,43 +65,98 @@ class Asked(NamedTuple):
         return self.path + self.query
 
 
+class Carried(NamedTuple):
+    """What authorises a call: headers that are put on, the client's own that are passed, and what must not be seen."""
+
+    put: tuple[tuple[bytes, bytes], ...] = ()
+    passed: frozenset[bytes] = frozenset()
+    secrets: tuple[bytes, ...] = ()
+    """Held by egressd: masked in whatever goes back to the client, and in what is kept."""
+
+
 def asked(request: h11.Request) -> Asked:
-    """What a client asks for.
+    """What loopd asks for: `/<destination>/…`, with the session's name in a header.
 
     Raises:
-        Fault: `request-invalid`.
+        Fault: `request-invalid`, `websocket`.
 
     """
-    names = [name for name, _ in request.headers]
     sessions = [value for name, value in request.headers if name == SESSION]
     if len(sessions) != 1 or not is_session_id(session := sessions[0].decode("latin-1")):
         raise Fault("request-invalid", "the request needs one X-Boxmaker-Session header with a session's id")
+    found = asked_on_own(request, session, "", None)
+    root, _, rest = found.path.removeprefix("/").partition("/")
+    if not root:
+        raise Fault("request-invalid", "the path of the request begins with the name of a destination")
+    return found._replace(destination=root, path=f"/{rest}")
+
+
+def asked_on_own(request: h11.Request, session: str, destination: str, auth: Auth | None) -> Asked:
+    """What a program asks for on the socket of its session: the path is the API's own.
+
+    Raises:
+        Fault: `request-invalid`, `websocket`.
+
+    """
+    names = [name for name, _ in request.headers]
     if b"transfer-encoding" in names and b"content-length" in names:
         raise Fault("request-invalid", "the request has both Transfer-Encoding and Content-Length")
-    target = request.target.decode("ascii")
-    path, mark, query = target.partition("?")
-    root, _, rest = path.removeprefix("/").partition("/")
-    if not path.startswith("/") or not root:
-        raise Fault("request-invalid", "the path of the request begins with the name of a destination")
-    traces = [value.decode("latin-1") for name, value in request.headers if name == b"traceparent"]
-    trace = traces[0] if len(traces) == 1 and is_traceparent(traces[0]) else None
+    if b"upgrade" in names and b"websocket" in b",".join(values(request, b"upgrade")).lower():
+        raise Fault("websocket")
+    path, mark, query = request.target.decode("ascii").partition("?")
+    if not path.startswith("/"):
+        raise Fault("request-invalid", "the path of the request begins with a slash")
+    if _KEY_IN_QUERY.search(mark + query):
+        raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
+    traces = [value.decode("latin-1") for value in values(request, b"traceparent")]
     return Asked(
         session=session,
-        destination=root,
+        destination=destination,
         method=request.method.decode("ascii"),
-        path=f"/{rest}",
+        path=path,
         query=mark + query,
-        trace=trace,
+        trace=traces[0] if len(traces) == 1 and is_traceparent(traces[0]) else None,
+        auth=auth,
     )
 
 
-def for_upstream(request: h11.Request, authority: str, target: str, key: str | None, body_bytes: int) -> h11.Request:
-    """The head that the upstream gets; an answer that is not compressed is asked for, so that it can be metered."""
-    headers: Headers = [(b"Host", authority.encode("ascii"))]
-    headers += [(name, value) for name, value in request.headers.raw_items() if name.lower() in _TO_UPSTREAM]
-    headers.append((b"Accept-Encoding", b"identity"))
-    if key is not None:
-        headers.append((b"Authorization", b"Bearer " + key.encode("ascii")))
+def values(head: h11.Request | h11.Response, name: bytes) -> list[bytes]:
+    """The values of a header, as often as it stands there."""
+    return [value for found, value in head.headers if found == name]
+
+
+def likely(request: h11.Request, apis: Sequence[Api]) -> list[Api]:
+    """APIs in the order in which a request may mean them: a list of models is at the same path in several."""
+    anthropic = bool(values(request, b"anthropic-version"))
+    return sorted(apis, key=lambda api: (api == "anthropic") is not anthropic)
+
+
+def own_secrets(request: h11.Request, carried: Carried) -> list[bytes]:
+    """The client's own credentials that pass, without the scheme before them."""
+    found = [value for name, value in request.headers if name in carried.passed]
+    return [word for value in found if (word := value.rpartition(b" ")[2])]
+
+
+def named_headers(request: h11.Request, api: Api) -> Headers:
+    """The headers of a client that go on and say nothing of who it is; also what is kept of a request."""
+    allowed = TO_UPSTREAM[api]
+    return [
+        (name, value)
+        for name, value in request.headers.raw_items()
+        if (lower := name.lower()) in allowed or lower.startswith(_FAMILIES)
+    ]
+
+
+def for_upstream(
+    request: h11.Request, api: Api, authority: str, target: str, carried: Carried, body_bytes: int
+) -> h11.Request:
+    """The head that the upstream gets.
+
+    An answer that is not compressed is asked for, so that a key in it can be masked and its text be kept.
+    """
+    headers: Headers = [(b"Host", authority.encode("ascii")), *named_headers(request, api)]
+    headers += [(name, value) for name, value in request.headers.raw_items() if name.lower() in carried.passed]
+    headers += [(b"Accept-Encoding", b"identity"), *carried.put]
     if body_bytes or request.method == b"POST":
         headers.append((b"Content-Length", str(body_bytes).encode("ascii")))
     headers.append((b"Connection", b"close"))
@@ -87,12 +165,9 @@ def for_upstream(request: h11.Request, authority: str, target: str, key: str | N
 
 def for_client(response: h11.Response) -> Headers:
     """The headers that the client gets: those of the upstream but for those of one hop."""
-    named = {
-        option.strip().lower()
-        for name, value in response.headers
-        if name == b"connection"
-        for option in value.split(b",")
-    }
+    options = {
+        option.strip().lower() for value in values(response, b"connection") for option in value.split(b",")
+    }  # fmt: skip
     chunked = any(name == b"transfer-encoding" for name, _ in response.headers)
-    left_out = _OF_ONE_HOP | _OF_THE_UPSTREAM | named | ({b"content-length"} if chunked else set())
+    left_out = _OF_ONE_HOP | _OF_THE_UPSTREAM | options | ({b"content-length"} if chunked else set())
     return [(name, value) for name, value in response.headers.raw_items() if name.lower() not in left_out]

@@ -4,6 +4,7 @@ A mask is as long as the key, so that lengths stay; a stream that does not hold 
 byte waits unless it may be the key's beginning.
 """
 
+import re
 from typing import Final
 
 _SHORTEST_SECRET_BYTES: Final = 8
@@ -11,40 +12,53 @@ _SHORTEST_SECRET_BYTES: Final = 8
 
 
 class Redactor:
-    """Masks one secret in one stream."""
+    """Masks secrets in one stream."""
 
-    def __init__(self, secret: str | None) -> None:
-        found = (secret or "").encode()
-        self._secret = found if len(found) >= _SHORTEST_SECRET_BYTES else b""
-        self._mask = b"*" * len(self._secret)
+    def __init__(self, *secrets: bytes) -> None:
+        # The longest first: one secret may begin with another.
+        found = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET_BYTES}, key=len, reverse=True)
+        self._secrets = tuple(found)
+        self._pattern = re.compile(b"|".join(map(re.escape, found))) if found else None
         self._held = b""
 
     @property
     def active(self) -> bool:
         """Whether there is a secret to mask."""
-        return bool(self._secret)
+        return bool(self._secrets)
 
     def whole(self, text: bytes) -> bytes:
         """A text that is not part of the stream, masked."""
-        return text.replace(self._secret, self._mask) if self._secret else text
+        return text if self._pattern is None else self._pattern.sub(_mask, text)
 
     def feed(self, piece: bytes) -> bytes:
         """What may go on now."""
-        if not self._secret:
+        if self._pattern is None:
             return piece
-        text = self.whole(self._held + piece)
-        kept = self._beginning(text)
-        self._held = text[len(text) - kept :]
-        return text[: len(text) - kept]
+        text, at, out = self._held + piece, 0, list[bytes]()
+        while True:
+            end = len(text) - max(_beginning(secret, text, at) for secret in self._secrets)
+            found = self._pattern.search(text, at)
+            # A secret that may go on beyond this piece is a longer one, and waits.
+            if found is None or found.start() >= end:
+                break
+            out += [text[at : found.start()], _mask(found)]
+            at = found.end()
+        self._held = text[end:]
+        return b"".join([*out, text[at:end]])
 
     def end(self) -> bytes:
         """What was held back."""
         held, self._held = self._held, b""
-        return held
+        return self.whole(held)
 
-    def _beginning(self, text: bytes) -> int:
-        """How many bytes at the end of a text the secret may begin with."""
-        for count in range(min(len(self._secret) - 1, len(text)), 0, -1):
-            if self._secret.startswith(text[-count:]):
-                return count
-        return 0
+
+def _mask(found: re.Match[bytes]) -> bytes:
+    return b"*" * len(found[0])
+
+
+def _beginning(secret: bytes, text: bytes, at: int) -> int:
+    """How many bytes at the end of a text, behind a place, a secret may begin with and not end in."""
+    for count in range(min(len(secret) - 1, len(text) - at), 0, -1):
+        if secret.startswith(text[-count:]):
+            return count
+    return 0

@@ -34,7 +34,7 @@ def _opened(stream: Stream) -> Answer:
     client.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     while client.next_event() is not h11.PAUSED and client.their_state is not h11.DONE:
         pass
-    answer = Answer(client, METERS[stream.api](), Redactor(None))
+    answer = Answer(client, METERS[stream.api](), Redactor())
     answer.to_upstream(h11.Request(method="POST", target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
     answer.to_upstream(h11.EndOfMessage())
     return answer

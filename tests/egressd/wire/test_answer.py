@@ -26,7 +26,7 @@ def _opened(key: str | None = None) -> Answer:
     client.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     while client.next_event() is not h11.PAUSED and client.their_state is not h11.DONE:
         pass
-    answer = Answer(client, OpenAiChat(), Redactor(key))
+    answer = Answer(client, OpenAiChat(), Redactor(*([key.encode()] if key else [])))
     answer.to_upstream(h11.Request(method="POST", target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
     answer.to_upstream(h11.EndOfMessage())
     return answer
@@ -75,7 +75,7 @@ def test_the_usage_of_a_cut_stream_is_what_had_come(places: list[int], end: int)
     answer, whole = _opened(), _opened()
     for piece in _cut(_framed(USAGE[:end], "close", []), places):
         answer.receive(piece)
-    answer.stop_metering()
+    answer.stop()
     _passed(whole, _framed(USAGE[:end], "close", []), [])
     assert answer.usage == whole.usage
     assert not answer.complete

@@ -1,0 +1,76 @@
+"""The JSON body of a request, read strictly: what two readers could read differently is not relayed.
+
+A key that stands twice is read as the first by some and as the last by others; `NaN`, a byte order mark or UTF-16 is
+read by some alone. A key that differs from a known one in case or underscores alone is the known one to some (Go's
+encoding/json, the JSON of protocol buffers), so fields are found by their folded names.
+"""
+
+import json
+from typing import Any, Final
+
+from proto.faults import Fault
+
+_NOT_JSON: Final = "the body of the request is not a JSON object"
+_TWICE: Final = "the body of the request names a field twice"
+
+Object = dict[str, Any]
+
+
+def parse(data: bytes) -> Object:
+    """The object that a body is.
+
+    Raises:
+        Fault: `request-invalid`: it is none, or could be read in two ways; the sentence quotes nothing of it.
+
+    """
+    try:
+        found = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Fault("request-invalid", _NOT_JSON) from None
+    if not isinstance(found, dict):
+        raise Fault("request-invalid", _NOT_JSON)
+    return found
+
+
+def field(value: Object, name: str) -> Any:
+    """The value of a field by its folded name (lower case, no underscores), or None.
+
+    Raises:
+        Fault: `request-invalid`: two fields fold to it.
+
+    """
+    found = [one for key, one in value.items() if len(key) < 64 and folded(key) == name]
+    if len(found) > 1:
+        raise Fault("request-invalid", _TWICE)
+    return found[0] if found else None
+
+
+def object_of(value: Object, name: str) -> Object:
+    """The object that a field is; empty for a field that is absent or null.
+
+    Raises:
+        Fault: `request-invalid`: it is something else.
+
+    """
+    found = field(value, name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Fault("request-invalid", f"{name} in the body of the request is not an object")
+    return found
+
+
+def folded(key: str) -> str:
+    """A key as those read it that heed neither case nor underscores."""
+    return key.replace("_", "").replace("-", "").lower()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Object:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Fault("request-invalid", _TWICE)
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
