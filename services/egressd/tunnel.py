@@ -179,10 +179,10 @@ class Tunnels:
         except Gone:
             tunnel.ended = "client-left"
         except hello.Refused as refused:
-            await self._refused(tunnel, Fault("tunnel-hello", refused.sentence), refused.reason, refused.alert)
+            await self._refused(tunnel, Fault("tunnel-hello", refused.sentence), refused.alert)
         except Fault as fault:
             alert = _ACCESS_DENIED if status_of(fault) == 403 else _INTERNAL_ERROR
-            await self._refused(tunnel, fault, fault.code, alert)
+            await self._refused(tunnel, fault, alert)
 
     async def _conversation(self, tunnel: _Tunnel, place: Place, flight: Flight) -> None:
         if not await tunnel.greeting.heard(self._limits.idle_s):
@@ -234,9 +234,9 @@ class Tunnels:
         except (TimeoutError, OSError, UnicodeError):
             raise Fault("upstream-unreachable", f"{authority}: no connection") from None
 
-    async def _refused(self, tunnel: _Tunnel, fault: Fault, reason: str, alert: int | None) -> None:
+    async def _refused(self, tunnel: _Tunnel, fault: Fault, alert: int | None) -> None:
         tunnel.status, tunnel.ended = status_of(fault), _ended(fault)
-        logger().info("tunnel-refused", **_named(tunnel), code=fault.code, reason=reason)
+        logger().info("tunnel-refused", **_named(tunnel), code=fault.code, reason=fault.message)
         await _last_word(tunnel, alert)
 
     async def _stopped(self, tunnel: _Tunnel, flight: Flight) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from egressd.config import Tunnel
-from egressd.wire.hello import alert
+from egressd.wire.hello import Reason, Refused, alert
 from proto.faults import FAULTS, Fault
 from proto.labels import DataClass
 from tests.egressd import http
+from tests.egressd.connects import rest, tunnelled
 from tests.fakes import hello as forge
 from tests.fakes.session_door import SESSION, Door, session_door
 from tests.fakes.tls import Server, capitals, server
@@ -63,11 +64,9 @@ def limits() -> Tunnel:
     return Tunnel(inside=[HOST])
 
 
-def write(home: Path, *tunnels: str, ceiling: str = "private") -> None:
+def write(home: Path, *tunnels: str) -> None:
     listed = ", ".join(f'"{one}"' for one in tunnels)
-    (home / "grants.toml").write_text(
-        f'[destinations.up]\nbase_url = "https://up.example.test"\nceiling = "{ceiling}"\ntunnels = [{listed}]\n'
-    )
+    (home / "grants.toml").write_text(f"[destinations.up]\ntunnels = [{listed}]\n")
 
 
 @pytest.fixture
@@ -79,16 +78,7 @@ def door(home: Path, up: Server, limits: Tunnel) -> Iterator[Door]:
 
 def ask(door: Door, authority: str, *, behind: bytes = b"", headers: str = "") -> tuple[socket.socket, http.Response]:
     """Ask for a tunnel; the connection, and what was answered."""
-    client = door.connect()
-    client.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{headers}\r\n".encode() + behind)
-    raw = b""
-    while b"\r\n\r\n" not in raw:
-        piece = client.recv(1)
-        assert piece, raw
-        raw += piece
-    if raw == b"HTTP/1.1 200 Connection established\r\n\r\n":
-        return client, http.Response(200, {}, b"", True, raw)
-    return client, http.parse(raw + rest(client), "GET")
+    return tunnelled(door.path, authority, behind=behind, headers=headers)
 
 
 def refused(door: Door, authority: str, **parts: object) -> http.Response:
@@ -105,15 +95,6 @@ def tunnel(door: Door, up: Server, behind: bytes = b"") -> Iterator[socket.socke
     assert answered.status == 200
     with client:
         yield client
-
-
-def rest(client: socket.socket) -> bytes:
-    """All that still comes; a reset is an end as well."""
-    found = b""
-    with contextlib.suppress(ConnectionResetError):
-        while piece := client.recv(65536):
-            found += piece
-    return found
 
 
 def until(true: Callable[[], object]) -> None:
@@ -341,7 +322,7 @@ def test_rules_that_change_while_it_is_asked_are_asked_again(door: Door, up: Ser
     ids=["other name", "no name", "ech", "two names", "nested CONNECT", "plain HTTP", "SSH", "too long"],
 )
 def test_a_hello_that_does_not_name_the_host_goes_nowhere(
-    door: Door, up: Server, sent: bytes, reason: str, told: bytes
+    door: Door, up: Server, sent: bytes, reason: Reason, told: bytes
 ) -> None:
     with tunnel(door, up) as client:
         client.sendall(sent)
@@ -353,7 +334,7 @@ def test_a_hello_that_does_not_name_the_host_goes_nowhere(
     assert (settled.up_bytes, settled.down_bytes) == (0, 0)
     assert line == {
         "event": "tunnel-refused", "log_level": "info", "session": SESSION, "call": begun.call, "destination": "up",
-        "host": f"{HOST}:{up.port}", "code": "tunnel-hello", "reason": reason,
+        "host": f"{HOST}:{up.port}", "code": "tunnel-hello", "reason": Refused(reason).sentence,
     }  # fmt: skip
 
 

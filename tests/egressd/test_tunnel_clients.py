@@ -13,6 +13,7 @@ import pytest
 
 from egressd.config import Tunnel
 from tests.egressd.certificates import Authority
+from tests.egressd.connects import tunnelled
 from tests.fakes.session_door import Door, session_door
 from tests.fakes.tls import Secured, Server, capitals, server
 
@@ -55,8 +56,7 @@ def up(secured: Secured) -> Iterator[Server]:
 
 @pytest.fixture
 def door(home: Path, up: Server) -> Iterator[Door]:
-    rule = f'base_url = "https://{HOST}"\ntunnels = ["{HOST}:{up.port}"]\n'
-    (home / "grants.toml").write_text(f"[destinations.up]\n{rule}")
+    (home / "grants.toml").write_text(f'[destinations.up]\ntunnels = ["{HOST}:{up.port}"]\n')
     with session_door(home, Tunnel(inside=[HOST])) as found:
         yield found
 
@@ -64,12 +64,8 @@ def door(home: Path, up: Server) -> Iterator[Door]:
 @contextlib.contextmanager
 def secure(door: Door, up: Server, authority: Authority, name: str = HOST) -> Iterator[ssl.SSLSocket]:
     """A TLS client of the server through a tunnel."""
-    client = door.connect()
-    client.sendall(f"CONNECT {HOST}:{up.port} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
-    answered = b""
-    while not answered.endswith(b"\r\n\r\n"):
-        answered += client.recv(1)
-    assert answered.startswith(b"HTTP/1.1 200 ")
+    client, answered = tunnelled(door.path, f"{HOST}:{up.port}")
+    assert answered.status == 200
     with client, authority.client().wrap_socket(client, server_hostname=name, suppress_ragged_eofs=False) as found:
         yield found
 
