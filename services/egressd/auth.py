@@ -90,6 +90,18 @@ def check(place: Place, auth: Auth, harness: str | None) -> None:
         raise Fault("auth-unsupported", f"refused: calls to {place.name} are authorised by {ways}, not by {auth}")
 
 
+def is_ready(place: Place, credentials: Credentials) -> bool:
+    """Whether calls can leave: the address is known, and some way to authorise them has what it needs."""
+    rule = place.rule
+    has = {
+        "none": True,
+        "subscription": True,
+        "key": rule.credential is not None and credentials.is_set(rule.credential),
+        "gateway": "gateway" in rule.auths and credentials.is_gateway_set(rule.credential),
+    }
+    return (place.at is not None or bool(rule.tunnels)) and any(has[auth] for auth in rule.auths)
+
+
 def carried(auth: Auth, api: Api, place: Place, credentials: Credentials) -> Carried:
     """What authorises a call.
 

@@ -2,6 +2,7 @@
 
 from typing import Final, assert_never
 
+from egressd.auth import is_ready
 from egressd.credentials import Credentials
 from egressd.destinations import Destinations
 from egressd.store import UsageStore
@@ -46,7 +47,7 @@ class OwnerDesk:
                 auths=list(place.rule.auths),
                 ceiling=place.ceiling.value,
                 credential=place.rule.credential,
-                ready=place.rule.credential is None or self._credentials.is_set(place.rule.credential),
+                ready=is_ready(place, self._credentials),
                 tunnels=list(place.rule.tunnels),
                 hosted_tools=list(place.rule.hosted_tools),
             )
