@@ -229,7 +229,7 @@ class Tunnels:
                 addresses = await self._resolve(*authority)
                 inside = authority.host in self._limits.inside
                 if not (inside or all(map(is_public, addresses))):
-                    raise Fault("tunnel-host", "refused: the host's address is not a public one")
+                    raise Fault("tunnel-host", "refused: the tunnel's host has an address that is not a public one")
                 return await dial_plain(addresses[:_MOST_ADDRESSES], authority.port)
         except (TimeoutError, OSError, UnicodeError):
             raise Fault("upstream-unreachable", f"{authority}: no connection") from None
