@@ -93,7 +93,7 @@ def _openings(home: Path, config: Config, stores: Stores, tools: Policy, leaving
     runtime = Runtime(memory, config.memory.timeout_s, egress, config.egress.timeout_s)
     calls = Calls(sessions, decider, approvals, audit, taint, runtime)
     loop = LoopDesk(sessions, taint, calls, approvals, audit, now)
-    deciding = EgressDesk(sessions, EgressDecider(home, leaving, now), audit)
+    deciding = EgressDesk(sessions, EgressDecider(home, leaving, now), audit, taint)
     desks = (
         ("loop-broker", None, config.sockets.loop, loop),
         ("egress-broker", "broker.sock", config.sockets.egress, deciding),

@@ -45,6 +45,10 @@ _TOLD_FIRST: Final = (
     "taint",
     "destination",
     "ceiling",
+    "tunnel-host",
+    "hosted-tool",
+    "unpriced",
+    "spend",
 )
 """Of several reasons the session is told one: the first of these, or else the first by name."""
 

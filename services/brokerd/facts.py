@@ -4,6 +4,7 @@ The arguments of a call are there too, for a root's own rules; the built-in poli
 whole, once they have the tool's shape, or the call is refused: what is left out, no rule could deny.
 """
 
+import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from brokerd.sessions import REOPENED, Session
 from proto.canon import compact
 from proto.labels import Label
 from proto.messages.broker import EgressAsk
-from proto.rules import Rules
+from proto.rules import Destination, Rules, Spend
 from proto.tools import TOOLS, parse_arguments
 
 TOOL: Final = "boxmaker/tool/decision"
@@ -26,6 +27,10 @@ RUNTIMES: Final = ("memoryd", "egressd")
 _MOST_VALUES: Final = 4000
 _MOST_BYTES: Final = 1 << 20
 """Of arguments as JSON. The engine's time grows with the square of the number of values; 4,000 are 0.1 s."""
+
+_MOST_HOSTED_TOOLS: Final = 100
+_SPENT: Final = ("session_tokens", "day_tokens", "session_nusd", "day_nusd")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,14 +99,51 @@ def of_egress(
         "destination": ask.destination,
         "method": ask.method,
         "path": ask.path,
+        "what": ask.what,
+        "model": ask.model,
+        "hosted_tools": ask.hosted_tools[:_MOST_HOSTED_TOOLS],
+        "spending": msgspec.to_builtins(ask.spending),
         "session": _session(session, label),
         "facts": {
             "rules_valid": rules is not None,
             "destination_known": destination is not None,
             "ceiling_rank": destination.ceiling.rank if destination else -1,
+            "tunnel_named": destination is not None and names_tunnel(ask, destination),
+            "hosted_tools_named": destination is not None and names_hosted_tools(ask, destination),
+            "limits": limits(rules.spend.get(ask.destination) if rules else None),
+            "spent": spent(ask),
         },
         "now": _now(now),
     }
+
+
+def names_tunnel(ask: EgressAsk, destination: Destination) -> bool:
+    """Whether a destination has the tunnel that is asked for; True where none is."""
+    if ask.what != "tunnel":
+        return True
+    host, _, port = ask.path.rpartition(":")
+    return _PORT.fullmatch(port) is not None and destination.names_tunnel(host, int(port))
+
+
+def names_hosted_tools(ask: EgressAsk, destination: Destination) -> bool:
+    """Whether a destination allows every tool run by the provider that a request names."""
+    return len(ask.hosted_tools) <= _MOST_HOSTED_TOOLS and set(ask.hosted_tools) <= set(destination.hosted_tools)
+
+
+def limits(spend: Spend | None) -> dict[str, int]:
+    """The limits of a destination; -1 where there is none."""
+    spend = spend or Spend()
+    found = {name: getattr(spend, name) for name in _SPENT}
+    return {name: -1 if value is None else value for name, value in found.items()}
+
+
+def spent(ask: EgressAsk) -> dict[str, Any]:
+    """What will be spent once a call has spent all that is reserved for it; -1 where that is not known."""
+    if ask.spending is None:
+        return {**dict.fromkeys(_SPENT, -1), "metered": True}
+    found = {name: getattr(ask.spending, name) for name in _SPENT}
+    told: dict[str, Any] = {name: -1 if value is None else value for name, value in found.items()}
+    return {**told, "metered": ask.spending.metered}
 
 
 def _subject(question: Question) -> tuple[Subject, str | None]:

@@ -4,6 +4,9 @@ A root's own module may stand in the place of a built-in one, and can so ask mor
 deny stays denied, and what they ask the owner is asked. A property test holds them against the built-in Rego.
 """
 
+from typing import Any, Final
+
+from brokerd import facts
 from brokerd.facts import RUNTIMES, Facts, Question
 from brokerd.grants.shelf import GrantSet
 from brokerd.policy.verdict import INVALID, Verdict
@@ -12,6 +15,9 @@ from proto.labels import Label
 from proto.messages.broker import EgressAsk
 from proto.rules import Rules
 from proto.tools import TOOLS
+
+_TOKENS: Final = ("session_tokens", "day_tokens")
+_MONEY: Final = ("session_nusd", "day_nusd")
 
 
 def tool_denials(found: Facts, grants: GrantSet, question: Question) -> tuple[str, ...]:
@@ -73,9 +79,39 @@ def keep_egress(
     destination = rules.destinations.get(ask.destination) if rules else None
     if destination is None:
         return Verdict("deny", ("destination",))
-    if label.class_.rank > destination.ceiling.rank:
-        return Verdict("deny", ("ceiling",))
+    limits, spent = facts.limits(rules.spend.get(ask.destination) if rules else None), facts.spent(ask)
+    if failed := _failed(
+        {
+            "ceiling": label.class_.rank <= destination.ceiling.rank,
+            "tunnel-host": facts.names_tunnel(ask, destination),
+            "hosted-tool": facts.names_hosted_tools(ask, destination),
+            "unpriced": ask.what != "call" or _is_priced(limits, spent),
+            "spend": _is_within(ask, limits, spent),
+        }
+    ):
+        return Verdict("deny", failed)
     return INVALID if verdict.verdict == "ask" else verdict
+
+
+def _is_priced(limits: dict[str, int], spent: dict[str, Any]) -> bool:
+    """Whether every limit in money can be compared with what is spent."""
+    return not spent["metered"] or all(limits[name] < 0 or spent[name] >= 0 for name in _MONEY)
+
+
+def _is_within(ask: EgressAsk, limits: dict[str, int], spent: dict[str, Any]) -> bool:
+    """Whether no limit of spend is passed. What a tunnel spends is not seen, so that only a limit of none holds there.
+
+    Money that is not known is another refusal, and plans cost none.
+    """
+    match ask.what:
+        case "read":
+            return True
+        case "tunnel":
+            return all(limits[name] != 0 for name in _TOKENS)
+        case "call":
+            tokens = all(limits[name] < 0 or 0 <= spent[name] <= limits[name] for name in _TOKENS)
+            money = not spent["metered"] or all(limits[name] < 0 or spent[name] <= limits[name] for name in _MONEY)
+            return tokens and money
 
 
 def _failed(checks: dict[str, bool]) -> tuple[str, ...]:

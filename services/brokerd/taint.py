@@ -16,7 +16,7 @@ from brokerd.approvals import Approvals
 from brokerd.audit import Audit
 from brokerd.sessions import Sessions
 from proto.faults import Fault
-from proto.labels import PUBLIC, Label
+from proto.labels import PUBLIC, DataClass, Label
 from proto.messages.broker import SessionLabel, SessionState
 from proto.messages.wire import Ok
 from proto.role.call import call
@@ -63,6 +63,24 @@ class Taint:
             if self._told.get(session, PUBLIC) != after:
                 with anyio.CancelScope(shield=True):
                     await self._tell_egress(session, after)
+        return after
+
+    def distrust(self, session: str, cause: str) -> Label:
+        """Make a session untrusted, on disk and in the audit log when this returns, and give its label.
+
+        egressd is not told: it closes what is too low by class, which stays. So no daemon is called.
+
+        Raises:
+            OSError: a disk failed; nothing may be handed out.
+
+        """
+        after, rose = self._sessions.raise_label(session, Label(class_=DataClass.PUBLIC, untrusted=True))
+        if rose:
+            self._unwritten.setdefault(session, []).append(cause)
+        self._write(session, after)
+        told = self._told.get(session)
+        if told is not None and told.class_ == after.class_:
+            self._told[session] = after
         return after
 
     def _write(self, session: str, label: Label) -> None:

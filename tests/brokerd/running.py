@@ -85,9 +85,11 @@ class Brokerd:
             async for answer in answers:
                 wanted.take(answer)
 
-    async def leave(self, destination: str, session: str = S) -> EgressDecision:
+    async def leave(
+        self, destination: str, session: str = S, *, method: str = "POST", path: str = "/v1", **more: Any
+    ) -> EgressDecision:
         """Ask as egressd whether bytes may leave."""
-        ask = EgressAsk(session=session, call="m1", destination=destination, method="POST", path="/v1")
+        ask = EgressAsk(session=session, call="m1", destination=destination, method=method, path=path, **more)
         reply: EgressDecision = await call(self.egress, ask, EgressDecision)
         return reply
 

@@ -13,9 +13,9 @@ from brokerd.policy.engine import Engine
 from brokerd.policy.verdict import INVALID, Verdict, read
 from brokerd.sessions import Session, _from_request
 from proto.labels import DataClass, Label
-from proto.messages.broker import EgressAsk
+from proto.messages.broker import EgressAsk, Spending
 from proto.role.clock import now
-from proto.rules import Destination, Rules
+from proto.rules import Destination, Rules, Spend
 from tests.brokerd.running import opening
 
 ENGINE = Engine(modules.in_force(modules.built_in()))
@@ -82,20 +82,73 @@ def test_a_policy_that_allows_everything_comes_to_what_the_built_in_one_says(
     assert guard.keep_tool(built_in, found, shelf, question) == built_in
 
 
-@settings(max_examples=150)
-@given(labels, st.sampled_from([True, False, None]), st.none() | st.sampled_from(DataClass), st.booleans())
+sums = st.none() | st.integers(0, 200) | st.integers((1 << 62) - 2, 1 << 62)
+caps = st.none() | st.integers(0, 200) | st.just(1 << 53)
+usd = st.none() | st.floats(0, 2e-7) | st.just(1e9)
+asks = st.builds(
+    EgressAsk,
+    session=st.just("chat-1"),
+    call=st.just("c"),
+    destination=st.just("local"),
+    method=st.just("POST"),
+    path=st.sampled_from(["/", "a.example:443", "a.example:8443", "b.example:443", "a.example", ":", "a.example:0443"]),
+    what=st.sampled_from(["call", "call", "read", "tunnel"]),
+    model=st.sampled_from(["", "m"]),
+    hosted_tools=st.lists(st.sampled_from(["web_search", "mcp"]), max_size=2),
+    spending=st.none()
+    | st.builds(
+        Spending,
+        session_tokens=st.integers(0, 200),
+        day_tokens=st.integers(0, 200) | st.just(1 << 62),
+        session_nusd=sums,
+        day_nusd=sums,
+        metered=st.booleans(),
+    ),
+)
+places = st.builds(
+    Destination,
+    base_url=st.just("unix:x"),
+    ceiling=st.sampled_from(DataClass),
+    tunnels=st.sampled_from([[], ["a.example"], ["a.example:8443", "b.example"]]),
+    hosted_tools=st.sampled_from([[], ["web_search"], ["web_search", "mcp"]]),
+)
+spends = st.builds(Spend, session_tokens=caps, day_tokens=caps, session_usd=usd, day_usd=usd)
+
+
+@settings(max_examples=200)
+@given(
+    labels,
+    st.sampled_from([True, True, True, False, None]),
+    st.none() | places | places | places,
+    st.none() | spends,
+    asks,
+    st.sampled_from([True, True, True, False]),
+)
 def test_nothing_leaves_that_the_built_in_policy_would_keep(
-    label: Label, is_open: bool | None, ceiling: DataClass | None, readable: bool
+    label: Label,
+    is_open: bool | None,
+    place: Destination | None,
+    spend: Spend | None,
+    ask: EgressAsk,
+    readable: bool,
 ) -> None:
     session = None if is_open is None else _session(label, is_open)
-    named = {"local": Destination(base_url="unix:x", ceiling=ceiling)} if ceiling else {}
-    rules = Rules(destinations=named) if readable else None
-    ask = EgressAsk(session="chat-1", call="c", destination="local", method="POST", path="/")
+    named = {"local": place} if place else {}
+    rules = Rules(destinations=named, spend={"local": spend} if spend else {}) if readable else None
     term = facts.of_egress(ask, session, label, rules, now())
     built_in = read(ENGINE.ask(facts.EGRESS, term_of(term)))
     kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
     assert kept.verdict == built_in.verdict
     assert set(kept.reasons) <= set(built_in.reasons)
+
+
+def test_a_request_that_names_too_many_tools_is_refused() -> None:
+    label = Label(class_=DataClass.PUBLIC, untrusted=True)
+    tools = [f"tool-{number}" for number in range(101)]
+    rules = Rules(destinations={"local": Destination(base_url="unix:x", hosted_tools=tools)})
+    ask = EgressAsk(session="chat-1", call="c", destination="local", method="POST", path="/", hosted_tools=tools)
+    term = facts.of_egress(ask, _session(label, True), label, rules, now())
+    assert read(ENGINE.ask(facts.EGRESS, term_of(term))) == Verdict("deny", ("hosted-tool",))
 
 
 def test_the_trials_are_answered_by_the_built_in_policy() -> None:

@@ -1,37 +1,45 @@
 """egressd's socket: may these bytes leave, now? No session's turn is waited for, and no daemon is called."""
 
+from typing import Any, Final
+
+import msgspec
+
 from brokerd import told
 from brokerd.audit import Audit
 from brokerd.decide import Decision, EgressDecider
 from brokerd.facts import strictest
 from brokerd.sessions import Sessions
+from brokerd.taint import Taint
+from proto.escape import clip
 from proto.labels import Label
 from proto.messages.broker import EgressAsk, EgressDecision
 from proto.role import trace
 from proto.role.serve import Connection
 
+_LONGEST_CHARS: Final = 120
+_MOST_TOOLS: Final = 20
+
 
 class EgressDesk:
     """Answers egressd."""
 
-    def __init__(self, sessions: Sessions, decider: EgressDecider, audit: Audit) -> None:
+    def __init__(self, sessions: Sessions, decider: EgressDecider, audit: Audit, taint: Taint) -> None:
         self._sessions = sessions
         self._decider = decider
         self._audit = audit
+        self._taint = taint
 
     async def __call__(self, request: EgressAsk, connection: Connection) -> EgressDecision:
         """The decision under the label of the moment in which it is written down."""
         began_ns = trace.now_ns()
         decision = await self._decide(request)
-        while decision.label != self._label(request.session):
+        while decision.label != self._decided_under(request):
             decision = await self._decide(request)
-        names = {
-            "session": request.session,
-            "call": request.call,
-            "destination": request.destination,
-            "method": request.method[:16],
-        }
-        self._audit.decision(names, decision, None)
+        if decision.verdict != "allow":
+            decision = msgspec.structs.replace(decision, label=self._label(request.session))
+        elif request.hosted_tools:
+            self._taint.distrust(request.session, "hosted-tool")
+        self._audit.decision(_asked(request), decision, None)
         more = told.of_egress(request.session, request.call, request.destination)
         told.decided(began_ns, f"egress.{request.what}", self._sessions.find(request.session), decision, more)
         return EgressDecision(
@@ -45,7 +53,12 @@ class EgressDesk:
 
     async def _decide(self, request: EgressAsk) -> Decision:
         session = self._sessions.find(request.session)
-        return await self._decider.decide(request, session, session.label if session else strictest())
+        return await self._decider.decide(request, session, self._decided_under(request))
+
+    def _decided_under(self, request: EgressAsk) -> Label:
+        """The label that the session has, or would have: what a tool of the provider reads is untrusted."""
+        label = self._label(request.session)
+        return msgspec.structs.replace(label, untrusted=True) if request.hosted_tools else label
 
     def _label(self, session: str) -> Label:
         found = self._sessions.find(session)
@@ -54,3 +67,21 @@ class EgressDesk:
     def _domain(self, session: str) -> str | None:
         found = self._sessions.find(session)
         return found.domain if found else None
+
+
+def _asked(request: EgressAsk) -> dict[str, Any]:
+    """What the audit log says of a request."""
+    named = {
+        "session": request.session,
+        "call": request.call,
+        "destination": request.destination,
+        "method": request.method[:16],
+        "what": request.what,
+    }
+    if request.what == "tunnel":
+        named["host"] = clip(request.path, _LONGEST_CHARS)
+    if request.model:
+        named["model"] = clip(request.model, _LONGEST_CHARS)
+    tools = [clip(tool, _LONGEST_CHARS) for tool in request.hosted_tools[:_MOST_TOOLS]]
+    spending = {"spending": msgspec.to_builtins(request.spending)} if request.spending else {}
+    return {**named, **({"hosted_tools": tools} if tools else {}), **spending}

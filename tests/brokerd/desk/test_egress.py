@@ -1,13 +1,15 @@
 """May these bytes leave? Under the ceilings of grants.toml, while a session's call runs, and with a policy of its own."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from proto.labels import PUBLIC, DataClass, Label
+from proto.messages.broker import EgressDecision, Spending
 from proto.reasons import REASONS
-from tests.brokerd.running import S, label_of, running
+from tests.brokerd.running import Brokerd, S, label_of, running
 
 pytestmark = pytest.mark.anyio
 
@@ -114,4 +116,117 @@ async def test_a_roots_denial_holds_here_too_and_its_question_does_not(home: Pat
         await brokerd.open()
         assert (await brokerd.leave("provider")).reasons == ["policy-denies"]
         brokerd.write("policy/mine.rego", root.replace("POST", "PUT"))
+        assert (await brokerd.leave("provider")).allow
+
+
+SPEND = RULES.replace(
+    'base_url = "https://api.example.org"',
+    'base_url = "https://api.example.org"\ntunnels = ["a.example", "b.example:8443"]\nhosted_tools = ["web_search"]',
+)
+LIMITS = "\n[spend.provider]\nsession_tokens = 1000\nday_tokens = 5000\nsession_usd = 0.25\nday_usd = 1.0\n"
+
+
+def spending(**parts: Any) -> Spending:
+    told: dict[str, Any] = {"session_tokens": 0, "day_tokens": 0, "session_nusd": 0, "day_nusd": 0, "metered": True}
+    return Spending(**{**told, **parts})
+
+
+SPENT: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"session_tokens": 1000, "day_tokens": 5000, "session_nusd": 250_000_000, "day_nusd": 10**9}, []),
+    ({"session_tokens": 1001}, ["spend"]),
+    ({"day_tokens": 5001}, ["spend"]),
+    ({"session_nusd": 250_000_001}, ["spend"]),
+    ({"day_nusd": 10**9 + 1}, ["spend"]),
+    ({"session_nusd": None, "day_nusd": None}, ["unpriced"]),
+    ({"session_nusd": None, "day_nusd": None, "session_tokens": 1001}, ["spend", "unpriced"]),
+    ({"session_nusd": None, "day_nusd": None, "metered": False}, []),
+    ({"session_nusd": 1 << 60, "metered": False}, []),
+    ({"session_tokens": 1001, "metered": False}, ["spend"]),
+]
+
+
+def _denied(decision: EgressDecision) -> list[str]:
+    return [] if decision.allow else decision.reasons
+
+
+async def test_a_call_that_could_pass_a_limit_does_not_leave(home: Path) -> None:
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND + LIMITS)
+        await brokerd.open()
+        for parts, reasons in SPENT:
+            decision = await brokerd.leave("provider", model="m", spending=spending(**parts))
+            assert _denied(decision) == reasons, parts
+            if reasons:
+                assert decision.message == REASONS[max(reasons)]
+        assert _denied(await brokerd.leave("local", spending=spending(session_tokens=1 << 61))) == []
+        assert _denied(await brokerd.leave("provider")) == ["spend", "unpriced"]
+        assert _denied(await brokerd.leave("provider", what="read", method="GET", path="/v1/models")) == []
+        line = brokerd.audit("decision")[2]
+        assert (line["what"], line["model"], line["spending"]["session_tokens"]) == ("call", "m", 1001)
+        brokerd.write("grants.toml", SPEND)
+        assert _denied(await brokerd.leave("provider", spending=spending(session_tokens=1 << 61))) == []
+
+
+async def test_a_policy_of_the_roots_own_sees_what_is_spent(home: Path) -> None:
+    rule = 'deny contains "policy-denies" if {\n\tinput.model == "dear"\n\tinput.spending.day_tokens > 10\n}\n'
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND)
+        brokerd.write("policy/mine.rego", f"package boxmaker.root\n\nimport rego.v1\n\n{rule}")
+        await brokerd.open()
+        for model, tokens, reasons in (("dear", 11, ["policy-denies"]), ("dear", 10, []), ("cheap", 11, [])):
+            decision = await brokerd.leave("provider", model=model, spending=spending(day_tokens=tokens))
+            assert _denied(decision) == reasons
+
+
+async def test_a_tunnel_leads_where_the_destination_names_it(home: Path) -> None:
+    async def tunnel(brokerd: Brokerd, path: str) -> list[str]:
+        return _denied(await brokerd.leave("provider", method="CONNECT", path=path, what="tunnel"))
+
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND + LIMITS)
+        await brokerd.open()
+        assert await tunnel(brokerd, "a.example:443") == []
+        assert await tunnel(brokerd, "b.example:8443") == []
+        for path in (
+            "b.example:443",
+            "a.example:80",
+            "a.example",
+            "sub.a.example:443",
+            "a.example:0443",
+            "A.example:443",
+        ):
+            assert await tunnel(brokerd, path) == ["tunnel-host"]
+        assert brokerd.audit("decision")[2]["host"] == "b.example:443"
+        brokerd.write("grants.toml", SPEND + "[spend.provider]\nday_tokens = 0\n")
+        assert await tunnel(brokerd, "a.example:443") == ["spend"]
+
+
+async def test_a_tool_of_the_provider_makes_the_session_untrusted_before_it_runs(home: Path) -> None:
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND)
+        before = await brokerd.open()
+        for tools in (["code_execution"], ["web_search", "mcp"]):
+            refused = await brokerd.leave("provider", hosted_tools=tools)
+            assert _denied(refused) == ["hosted-tool"]
+            assert label_of(refused) == brokerd.stored_label() == before
+        allowed = await brokerd.leave("provider", hosted_tools=["web_search"])
+        assert allowed.allow
+        assert label_of(allowed) == brokerd.stored_label() == Label(class_=DataClass.PRIVATE, untrusted=True)
+        (line,) = [line for line in brokerd.audit("session") if line["event"] == "label"]
+        assert (line["cause"], line["untrusted"]) == ("hosted-tool", True)
+        assert brokerd.audit("decision")[-1]["hosted_tools"] == ["web_search"]
+        assert (await brokerd.leave("provider", hosted_tools=["web_search"])).allow
+        assert len([line for line in brokerd.audit("session") if line["event"] == "label"]) == 1
+        assert brokerd.egressd.notices == []
+
+
+async def test_a_policy_that_keeps_untrusted_sessions_in_keeps_tools_of_the_provider_in(home: Path) -> None:
+    rule = 'deny contains "policy-denies" if input.session.untrusted\n'
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND)
+        brokerd.write("policy/mine.rego", f"package boxmaker.root\n\nimport rego.v1\n\n{rule}")
+        before = await brokerd.open()
+        assert _denied(await brokerd.leave("provider", hosted_tools=["web_search"])) == ["policy-denies"]
+        assert brokerd.stored_label() == before
         assert (await brokerd.leave("provider")).allow

@@ -62,15 +62,31 @@ tool_terms = st.fixed_dictionaries(
         "now": st.just({"unix_s": 0, "hour_utc": 0, "minute": 0, "weekday": 1}),
     }
 )
+_usual = st.sampled_from([True, True, True, False])
+_sum = st.sampled_from([-1, 0, 99, 100, 101, (1 << 53) + 1, 1 << 62])
+_limit = st.sampled_from([-1, -1, 0, 100, 1 << 53, (1 << 62) - 1])
+_SPENT = ("session_tokens", "day_tokens", "session_nusd", "day_nusd")
 egress_terms = st.fixed_dictionaries(
     {
         "decision": st.just("egress"),
         "destination": st.just("local"),
         "method": hostile,
         "path": hostile,
+        "what": st.sampled_from(["call", "call", "read", "tunnel"]),
+        "model": hostile,
+        "hosted_tools": st.lists(hostile, max_size=2),
+        "spending": st.none() | st.dictionaries(st.sampled_from(_SPENT), _sum),
         "session": _session,
         "facts": st.fixed_dictionaries(
-            {"rules_valid": flags, "destination_known": flags, "ceiling_rank": st.integers(-1, 2)}
+            {
+                "rules_valid": _usual,
+                "destination_known": _usual,
+                "ceiling_rank": st.integers(-1, 2),
+                "tunnel_named": _usual,
+                "hosted_tools_named": _usual,
+                "limits": st.fixed_dictionaries(dict.fromkeys(_SPENT, _limit)),
+                "spent": st.fixed_dictionaries({**dict.fromkeys(_SPENT, _sum), "metered": flags}),
+            }
         ),
         "now": st.just({"unix_s": 0, "hour_utc": 0, "minute": 0, "weekday": 1}),
     }

@@ -62,13 +62,40 @@ def test_both_engines_decide_what_may_leave_alike(term: dict[str, Any]) -> None:
     ours = _ours(facts.EGRESS, term)
     assert ours == _theirs(facts.EGRESS, term)
     assert ours != INVALID
-    allowed = (
-        term["session"]["open"]
-        and term["facts"]["rules_valid"]
-        and term["facts"]["destination_known"]
-        and term["session"]["class_rank"] <= term["facts"]["ceiling_rank"]
+    assert ours.verdict == ("allow" if _may_leave(term) else "deny")
+
+
+def _may_leave(term: dict[str, Any]) -> bool:
+    """What may leave, again, in Python."""
+    session, told = term["session"], term["facts"]
+    limits, spent = told["limits"], told["spent"]
+    money = [(limits[name], spent[name]) for name in ("session_nusd", "day_nusd")] if spent["metered"] else []
+    tokens = [(limits[name], spent[name]) for name in ("session_tokens", "day_tokens")]
+    spends = {
+        "read": True,
+        "tunnel": 0 not in [limit for limit, _ in tokens],
+        "call": all(limit == -1 or 0 <= value <= limit for limit, value in [*tokens, *money]),
+    }
+    named = ("rules_valid", "destination_known", "tunnel_named", "hosted_tools_named")
+    return (
+        session["open"]
+        and all(told[name] for name in named)
+        and session["class_rank"] <= told["ceiling_rank"]
+        and spends[term["what"]]
     )
-    assert ours.verdict == ("allow" if allowed else "deny")
+
+
+@settings(max_examples=80)
+@given(damaged(egress_terms))
+def test_what_leaves_has_passed_every_check_whatever_is_missing(term: dict[str, Any]) -> None:
+    found = _ours(facts.EGRESS, term)
+    if found.verdict == "allow":
+        told = term["facts"]
+        for name in ("rules_valid", "destination_known", "tunnel_named", "hosted_tools_named"):
+            assert told[name] is True
+        assert term["session"]["open"] is True
+        assert term["session"]["class_rank"] <= told["ceiling_rank"]
+        assert term["what"] in ("call", "read", "tunnel")
 
 
 def _expected(term: dict[str, Any]) -> str:
