@@ -30,6 +30,8 @@ class Sockets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Served: launcherd's opening and closing of sessions' own sockets; `run/launcher-egress/egress.sock`."""
     decisions: str | None = None
     """Asked: brokerd's decisions; `run/egress-broker/broker.sock`."""
+    contexts: str | None = None
+    """Asked: memoryd takes decision contexts; `run/egress-memory/context.sock`."""
     tools: str | None = None
     """Asked: brokerd's tool calls, for what came over MCP; `run/egress-broker/tools.sock`."""
 
@@ -47,6 +49,8 @@ class Relay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The largest body of a request; over 1 MiB it is spooled to an unlinked file."""
     connect_s: Seconds = 15.0
     """How long a connection to a destination may take, its name and TLS included."""
+    room_s: Seconds = 60.0
+    """How long a call waits for room below a spend limit while others, which have reserved it, are under way."""
     ask_s: Seconds = 10.0
     """How long brokerd may take to decide; after that the call is refused."""
     answer_s: Seconds = 600.0
@@ -99,6 +103,15 @@ class Tunnel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     public."""
 
 
+class Contexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of what is kept of model calls until memoryd has it. How long memoryd keeps it is in grants.toml."""
+
+    response_bytes: Annotated[int, msgspec.Meta(ge=0, le=128 << 20)] = 32 << 20
+    """How much of an answer is kept; what is longer is cut and marked so."""
+    outbox_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1 << 30
+    """How much may wait on disk for memoryd; what finds no room is dropped, and the log says so."""
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom to believe."""
 
@@ -124,5 +137,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fetch: Fetch = Fetch()
     session: Session = Session()
     tunnel: Tunnel = Tunnel()
+    contexts: Contexts = Contexts()
     tls: Tls = Tls()
     traces: Traces = Traces()
