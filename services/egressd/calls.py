@@ -9,7 +9,7 @@ from typing import IO, Final, NamedTuple
 import anyio
 import h11
 
-from egressd import hosted
+from egressd import hosted, observed
 from egressd.auth import auth_of, carried
 from egressd.credentials import Credentials
 from egressd.destinations import Place
@@ -27,6 +27,7 @@ from egressd.wire.redact import Redactor
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
 from proto.messages.broker import EgressAsk, EgressDecision
+from proto.role import trace
 from proto.rules import Auth
 
 _READ_IN_PLACE_BYTES: Final = 1 << 20
@@ -81,6 +82,8 @@ class Calls:
             Gone: the client left before its request was whole.
 
         """
+        trace.follow(asked.trace)
+        began_ns = trace.now_ns()
         _, found = self._found(asked, head, client)
         if found.what == "here":
             await client.send(_nothing(client))
@@ -95,7 +98,8 @@ class Calls:
             call_id = f"model-{secrets.token_hex(8)}"
             call = _Ready(call_id, asked, head, body, size_bytes, place, found, auth, read)
             if found.what == "call":
-                await self._booked(call, client)
+                with trace.span(observed.NAME, "client", began_ns):
+                    await self._booked(call, client)
             else:
                 await self._relayed(call, client, None, _Outcome())
 
@@ -140,6 +144,7 @@ class Calls:
             answers=call.named.answers,
             max_output=rule.max_output,
         )
+        observed.begun(beginning)
         reserved = await self._books.begin(beginning)
         outcome = _Outcome()
         try:
@@ -149,7 +154,9 @@ class Calls:
             outcome.ended = "failed" if fault.code in _NO_ANSWER else "refused"
             raise
         finally:
-            self._books.settle(_ending(call.id, outcome))
+            ending = _ending(call.id, outcome)
+            observed.ended(ending)
+            self._books.settle(ending)
 
     async def _relayed(self, call: _Ready, client: Client, reserved: Reserved | None, outcome: _Outcome) -> None:
         carries = carried(call.auth, call.route.api, call.place, self._credentials)
@@ -197,7 +204,6 @@ def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:
         model=call.named.model,
         hosted_tools=list(call.named.hosted_tools),
         spending=None if reserved is None else reserved.spending,
-        trace=call.asked.trace,
     )
 
 
