@@ -1,0 +1,169 @@
+"""A session's own socket over the real daemon: opened and closed by a launcherd, used by programs, back after a crash."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proto.faults import Fault
+from proto.messages.egress import EgressClose, EgressOpen, EgressOpened, HarnessUsage
+from proto.messages.wire import Ok
+from tests.e2e.box import Box
+from tests.egressd.conftest import KEY
+from tests.egressd.http import BODY, read
+from tests.egressd.own import SESSION, connect, exchange, opened, request
+from tests.fakes.egress_broker import FakeBroker
+from tests.fakes.upstream import USAGE, Upstream, answer, upstream
+
+CALL = request("/v1/chat/completions", BODY, headers=f"Authorization: Bearer {KEY}x\r\n")
+RULES = """
+[destinations.up]
+base_url = "{url}"
+api = ["openai-chat", "anthropic"]
+auth = ["none", "key"]
+credential = "UP_KEY"
+ceiling = "private"
+"""
+
+
+@pytest.fixture
+def egressd_toml() -> str:
+    return "[session]\nconnections = 3\n"
+
+
+@pytest.fixture
+def up(home: Path) -> Iterator[Upstream]:
+    with upstream(answer(USAGE)) as found:
+        (home / "grants.toml").write_text(RULES.format(url=found.url))
+        yield found
+
+
+def _close(box: Box, session: str = SESSION) -> None:
+    assert box.ask("launcher-egress", EgressClose(session=session), Ok) == Ok()
+
+
+def test_whose_a_call_is_and_where_it_goes_says_the_socket(
+    box: Box, up: Upstream, broker: FakeBroker, rows: Callable[..., list[Any]]
+) -> None:
+    path = opened(box, auth="key")
+    told = request(
+        "/v1/chat/completions?a=b", BODY, headers="X-Boxmaker-Session: chat-other\r\nAuthorization: Bearer x\r\n"
+    )
+    assert exchange(path, told).body == USAGE
+    (sent,) = up.requests
+    head = sent.split(b"\r\n\r\n")[0]
+    assert head.startswith(b"POST /v1/chat/completions?a=b HTTP/1.1\r\n")
+    assert f"Authorization: Bearer {KEY}".encode() in head
+    assert b"chat-other" not in head
+    assert [(one.session, one.destination, one.path) for one in broker.asked] == [
+        (SESSION, "up", "/v1/chat/completions")
+    ]
+    (row,) = rows(session=SESSION)
+    assert (row.status, row.input_tokens, row.output_tokens) == (200, 11, 7)
+    assert exchange(path, request("/up/v1/chat/completions", BODY)).status == 404
+
+
+def test_what_is_opened_and_what_is_not(box: Box, up: Upstream) -> None:
+    path = opened(box)
+    assert path == box.home / "run" / "sessions" / SESSION / "egress.sock"
+    assert opened(box) == path
+    refused = [
+        ({"auth": "key"}, "session-exists"),
+        ({"session": "run-2", "destination": "nowhere"}, "destination-unknown"),
+        ({"session": "run-2", "auth": "gateway"}, "auth-unsupported"),
+        ({"session": "run-2", "auth": "key", "harness": "copilot"}, "auth-unsupported"),
+        ({"session": "run-" + "x" * 44 + "-too-long"}, "frame-undecodable"),
+    ]
+    for parts, code in refused:
+        says = {"session": SESSION, "destination": "up", "auth": "none", "harness": "claude", **parts}
+        with pytest.raises(Fault) as fault:
+            box.ask("launcher-egress", EgressOpen(**says), EgressOpened)
+        assert fault.value.code == code
+    (box.home / "grants.toml").write_text("no rules")
+    assert opened(box) == path, "the same words are answered again, whatever the rules say by now"
+    with pytest.raises(Fault) as fault:
+        opened(box, "run-2")
+    assert fault.value.code == "rules-invalid"
+    assert exchange(path, CALL).error["code"] == "rules-invalid"
+
+
+def test_a_call_in_flight_finishes_when_its_door_closes(box: Box, up: Upstream, rows: Callable[..., list[Any]]) -> None:
+    path = opened(box)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(connection: socket.socket) -> None:
+        begun.set()
+        go_on.wait(20)
+        answer(USAGE)(connection)
+
+    up.script = slowly
+    with connect(path) as calling, connect(path) as idle:
+        calling.sendall(CALL)
+        assert begun.wait(20)
+        _close(box)
+        assert not path.parent.exists()
+        with pytest.raises(OSError):
+            connect(path)
+        idle.sendall(CALL)
+        assert read(idle).error["code"] == "session-closed"
+        go_on.set()
+        assert read(calling).body == USAGE
+    assert [row.calls for row in rows(session=SESSION)] == [1]
+    _close(box)
+    up.script = answer(USAGE)
+    assert exchange(opened(box, auth="key"), CALL).status == 200
+
+
+def test_one_connection_too_many_is_told_so(box: Box, up: Upstream) -> None:
+    path = opened(box)
+    with connect(path), connect(path), connect(path):
+        assert exchange(path, CALL).status == 503
+    assert exchange(opened(box, "run-2"), CALL).status == 200, "a session has its own bound"
+
+
+def test_a_session_that_brokerd_does_not_know_is_denied(box: Box, up: Upstream, broker: FakeBroker) -> None:
+    broker.deny("session-not-open")
+    denied = exchange(opened(box), CALL)
+    assert (denied.status, denied.error["code"]) == (403, "session-not-open")
+    assert not up.requests
+
+
+def test_after_a_crash_the_doors_are_back(box: Box, up: Upstream) -> None:
+    path, other = opened(box), opened(box, "run-2")
+    _close(box, "run-2")
+    box.kill("egressd")
+    assert path.exists()
+    box.start("egressd")
+    assert exchange(path, CALL).body == USAGE
+    assert not other.exists()
+    assert box.stop("egressd") == {"egressd": 0}
+    box.start("egressd")
+    assert exchange(path, CALL).body == USAGE
+    assert opened(box) == path
+    _close(box)
+
+
+def test_what_a_harness_says_it_used_stands_beside_what_was_seen(
+    box: Box, up: Upstream, rows: Callable[..., list[Any]]
+) -> None:
+    exchange(opened(box), CALL)
+    for tokens in (5, 50):
+        used = HarnessUsage(
+            session=SESSION,
+            call="turn-1",
+            destination="up",
+            model="scripted-1",
+            input_tokens=tokens,
+            output_tokens=3,
+            cache_read_tokens=None,
+            cache_write_5m_tokens=None,
+            cache_write_1h_tokens=None,
+            reasoning_tokens=None,
+        )
+        assert box.ask("launcher-egress", used, Ok) == Ok()
+    found = {row.source: (row.input_tokens, row.output_tokens, row.billing) for row in rows(session=SESSION)}
+    assert found["harness"] == (50, 3, "plan")
+    assert found["egress"][:2] == (11, 7)
