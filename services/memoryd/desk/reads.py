@@ -5,7 +5,10 @@ The query stands apart, with the session's class: egressd leaves it out above th
 
 from typing import Final
 
+import msgspec
+
 from memoryd.index import RecallAnswer
+from memoryd.trail.served import entry_id
 from proto.labels import DataClass
 from proto.role.trace import Work
 
@@ -22,7 +25,7 @@ def recalled(span: Work, session: str, query: str, class_: DataClass, found: Rec
             "boxmaker.session": session,
             "gen_ai.conversation.id": session,
             "boxmaker.memory.hits": len(found.hits),
-            "boxmaker.memory.entries": [f"{hit.kind} {hit.session} {hit.epoch} {hit.record}" for hit in found.hits],
+            "boxmaker.memory.entries": [entry_id(msgspec.to_builtins(hit)) for hit in found.hits],
             "gen_ai.memory.record.count": len(found.hits),
         }
     )
