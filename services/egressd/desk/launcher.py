@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from egressd import observed
 from egressd.auth import STAND_IN, check
 from egressd.destinations import Destinations
 from egressd.doors import Door, Doors
@@ -39,6 +40,7 @@ class LauncherDesk:
                 return self._close(request.session)
             case HarnessUsage():
                 self._report(request)
+                observed.reported(request)
                 return Ok()
             case _:
                 assert_never(request)
