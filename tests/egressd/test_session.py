@@ -78,7 +78,7 @@ def test_what_is_opened_and_what_is_not(box: Box, up: Upstream) -> None:
         ({"session": "run-" + "x" * 44 + "-too-long"}, "frame-undecodable"),
     ]
     for parts, code in refused:
-        says = {"session": SESSION, "destination": "up", "auth": "none", "harness": "claude", **parts}
+        says: dict[str, Any] = {"session": SESSION, "destination": "up", "auth": "none", "harness": "claude", **parts}
         with pytest.raises(Fault) as fault:
             box.ask("launcher-egress", EgressOpen(**says), EgressOpened)
         assert fault.value.code == code

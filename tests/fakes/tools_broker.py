@@ -1,8 +1,8 @@
 """brokerd as /mcp sees it: which tools a session has, and calls with answers that a test sets.
 
 Features: `named` are the tools of every session; `says` answers each call; with `asks` the owner is asked first, and
-answers once `release` is called; `fault` refuses everything; `hangs_up` closes without an answer. Every request is in
-`requests`.
+answers once `release` is called; `left` is how many left before; `fault` refuses everything; `hangs_up` closes without
+an answer. Every request is in `requests`.
 """
 
 import threading
@@ -32,6 +32,7 @@ class FakeToolsBroker(FramedFake):
         self.expires = "2126-01-01T00:00:00Z"
         self.fault: str | None = None
         self.hangs_up = False
+        self.left = 0
         self.requests: list[Any] = []
         self._released = threading.Event()
 
@@ -47,13 +48,21 @@ class FakeToolsBroker(FramedFake):
                 return ToolsListReply(tools=self.named)
             case ToolRequest():
                 if self.asks:
-                    send(ApprovalWanted(approval="ap-0123456789abcdef", text="?", expires=self.expires))
-                    self._released.wait(30)
+                    self._ask(send)
                 return ToolResponse(
                     call=request.call, ok=self.ok, text=self.text, class_=DataClass.PRIVATE, untrusted=True
                 )
             case _:
                 raise AssertionError(request)
+
+    def _ask(self, send: Send) -> None:
+        wanted = ApprovalWanted(approval="ap-0123456789abcdef", text="?", expires=self.expires)
+        while not self._released.wait(0.05):
+            try:
+                send(wanted)
+            except OSError:
+                self.left += 1
+                raise
 
     def release(self) -> None:
         """Let the owner answer."""

@@ -59,7 +59,8 @@ async def test_a_refusal_is_a_failed_result_with_its_sentence(home: Path) -> Non
         assert FAULTS["brokerd-unreachable"].sentence in gone.text
 
 
-async def test_without_brokerd_nothing_is_done(home: Path) -> None:
+async def test_without_brokerd_nothing_is_done(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("egressd.mcp.tools._CONNECT_WITHIN_S", 0.2)
     answered = await _tools(home).run(S, "recall", {})
     assert not answered.ok
     assert FAULTS["brokerd-unreachable"].sentence in answered.text
