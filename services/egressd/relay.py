@@ -71,7 +71,7 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
         if shared.destinations.find(call.place.name) is not call.place:
             raise Fault("rules-invalid", _CHANGED)
         allowed(decision)
-        upstream = await _connected(call.place, shared)
+        upstream = await connected(call.place, shared)
         flight.on_cut = upstream.cut
         try:
             if not flight.label_rose:
@@ -88,7 +88,13 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
     return flight
 
 
-async def _connected(place: Place, shared: Relaying) -> Upstream:
+async def connected(place: Place, shared: Relaying) -> Upstream:
+    """A connection to a destination.
+
+    Raises:
+        Fault: `upstream-unreachable`, with the reason.
+
+    """
     try:
         with anyio.fail_after(shared.limits.connect_s):
             return await dial(place.target, shared.tls)
