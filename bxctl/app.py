@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from bxctl import contents, exits, places
-from bxctl.commands import approvals, box, chat, decisions, doctor, grants, init, memory, policy, sessions, state
+from bxctl.commands import (
+    approvals,
+    box,
+    chat,
+    context,
+    credential,
+    decisions,
+    doctor,
+    grants,
+    init,
+    memory,
+    policy,
+    sessions,
+    state,
+)
 from bxctl.providers import HOW_TO_NAME
 
 # \b keeps the lines of a paragraph as they are.
@@ -53,7 +67,12 @@ def build() -> typer.Typer:
     }
     for name, verb in verbs.items():
         app.command(name, short_help=contents.one_line(name), epilog=_EPILOGS.get(name))(verb)
-    for name, group in {"memory": memory.group, "policy": policy.group}.items():
+    for name, group in {
+        "memory": memory.group,
+        "context": context.group,
+        "credential": credential.group,
+        "policy": policy.group,
+    }.items():
         app.add_typer(group, name=name, help=contents.one_line(name))
     return app
 

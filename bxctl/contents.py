@@ -37,6 +37,7 @@ GROUPS: Final = (
         "memory",
         {
             "memory": "log, undo, show; with review on: pending, accept, reject",
+            "context": "the model calls that were kept: list, show to the byte, erase",
             "reindex": "build the index anew from the logs and notes",
         },
     ),
@@ -57,6 +58,7 @@ GROUPS: Final = (
         {
             "usage": "calls and tokens, by destination and model",
             "destinations": "where bytes may go, and whether each has its key",
+            "credential": "the keys of destinations: set, list, remove",
             "verify": "check the chains of every journal",
             "doctor": "find what is wrong, and the command that mends each",
         },
