@@ -7,7 +7,7 @@ leave in a thread of their own: a collector that is slow, gone or silent holds n
 import logging
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -24,6 +24,8 @@ from proto.role.log import logger
 NAMESPACE: Final = "boxmaker"
 LAST_S: Final = 0.7
 """How long the last spans may take to leave when the daemon ends."""
+_MOST_RESOURCES: Final = 64
+"""A daemon has one version at a time; whoever sends others makes no more of them than this."""
 _KINDS: Final = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER, "client": SpanKind.CLIENT}
 _OK: Final = Status(StatusCode.UNSET)
 _FAILED: Final = Status(StatusCode.ERROR)
@@ -101,7 +103,13 @@ def readable(span: Span) -> ReadableSpan:
     )
 
 
-@cache
+@lru_cache(_MOST_RESOURCES)
 def _resource(service: str, version: str) -> Resource:
     """The daemon that a span is of, with what `OTEL_RESOURCE_ATTRIBUTES` adds."""
-    return Resource.create({SERVICE_NAMESPACE: NAMESPACE, SERVICE_NAME: service, SERVICE_VERSION: version})
+    own = {SERVICE_NAMESPACE: NAMESPACE, SERVICE_NAME: service, SERVICE_VERSION: version}
+    return _common().merge(Resource(own))
+
+
+@lru_cache(1)
+def _common() -> Resource:
+    return Resource.create()

@@ -58,6 +58,11 @@ def _sent(collector: FakeCollector, *spans: Span) -> None:
     exporter.close()
 
 
+def _forget_resources() -> None:
+    export._resource.cache_clear()
+    export._common.cache_clear()
+
+
 def test_a_span_arrives_with_the_ids_and_times_of_its_daemon(collector: FakeCollector) -> None:
     _sent(collector, a_span(), a_span("failed", error="busy", parent=None))
     good, failed = collector.wait_for(2)
@@ -77,9 +82,9 @@ def test_the_usual_variables_apply(collector: FakeCollector, monkeypatch: pytest
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ken")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=attic,service.name=mine")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
-    export._resource.cache_clear()
+    _forget_resources()
     _sent(collector, a_span())
-    export._resource.cache_clear()
+    _forget_resources()
     assert collector.wait_for(1)[0].resource["deployment.environment.name"] == "attic"
     assert collector.spans[0].service == "memoryd"
     assert collector.requests[0][1]["authorization"] == "Bearer t0ken"

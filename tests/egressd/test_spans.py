@@ -11,9 +11,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from egressd import spans as spans_module
 from egressd.config import Traces
+from egressd.export import readable
 from egressd.spans import Spans, collected, collector, within
 from proto import frame
 from proto.labels import DataClass
@@ -83,8 +85,43 @@ def test_hostile_datagrams_do_nothing(data: bytes) -> None:
             inbox.send(GOOD)
             inbox.spans.take_waiting()
         assert inbox.taken[-1] == a_span()
+        assert len(encode_spans([readable(span) for span in inbox.taken]).resource_spans) in (1, 2)
         for span in inbox.taken:
             assert frame.Decoder((Span,)).decode(frame.body(span)) == span
+
+
+ANY_SPAN = st.builds(
+    Span,
+    trace_id=st.just("f" * 32),
+    span_id=st.just("0" * 15 + "1"),
+    parent_id=st.none() | st.just("e" * 16),
+    name=st.text(max_size=20),
+    span_kind=st.sampled_from(["internal", "server", "client"]),
+    service=st.sampled_from(["memoryd", "launcherd"]),
+    version=st.text(max_size=5),
+    began_ns=st.integers(0, (1 << 63) - 1),
+    ended_ns=st.integers(0, (1 << 63) - 1),
+    attributes=st.dictionaries(
+        st.text(max_size=5),
+        st.text(max_size=9)
+        | st.booleans()
+        | st.integers(-(1 << 63), (1 << 63) - 1)
+        | st.lists(st.text(max_size=3), max_size=3),
+        max_size=5,
+    ),
+    texts=st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=2),
+    class_=st.none() | st.sampled_from(list(DataClass)),
+    error=st.none() | st.text(max_size=9),
+)
+
+
+@settings(max_examples=100)
+@given(ANY_SPAN)
+def test_every_span_that_can_come_can_go_on(span: Span) -> None:
+    assert frame.Decoder((Span,)).decode(frame.body(span)) == span
+    (of,) = encode_spans([readable(span)]).resource_spans
+    (sent,) = of.scope_spans[0].spans
+    assert (sent.name, sent.start_time_unix_nano, sent.end_time_unix_nano) == (span.name, span.began_ns, span.ended_ns)
 
 
 def test_what_is_too_long_is_dropped(inbox: Inbox) -> None:
