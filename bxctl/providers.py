@@ -1,12 +1,13 @@
-"""The model providers that `bxctl init` writes into grants.toml, and how a model is named.
+"""The providers with whose models loopd can talk, and how a model is named.
 
-All of them answer OpenAI's chat completions at `<base_url>/v1/chat/completions`. The credential is the variable that
-the provider's own documents use; egressd alone sees its value.
+All of them answer OpenAI's chat completions at `<base_url>/v1/chat/completions`. Where they are, and how calls are
+authorised there, stands in `starter/destinations.toml`.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from proto.rules import Rules
 VARIABLE: Final = "BOXMAKER_MODEL"
 """Names the model of new sessions for one start of the box: `<destination>/<model>`."""
 LOCAL: Final = "local"
+_CHAT: Final = "openai-chat"
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 LOCAL_MODEL: Final = "smollm2-135m-instruct"
 LOCAL_SOCKET: Final = "unix:run/egress-model/model.sock"
@@ -28,22 +30,22 @@ class Provider(NamedTuple):
     """A provider: its name as a destination, and what loopd must know to talk with a model of it."""
 
     name: str
-    base_url: str
-    credential: str | None
     context_tokens: int = 128_000
     output_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
 
 PROVIDERS: Final = (
-    Provider("openai", "https://api.openai.com", "OPENAI_API_KEY", output_field="max_completion_tokens"),
-    Provider("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", context_tokens=200_000),
-    Provider("xai", "https://api.x.ai", "XAI_API_KEY"),
-    Provider("mistral", "https://api.mistral.ai", "MISTRAL_API_KEY"),
-    Provider("deepseek", "https://api.deepseek.com", "DEEPSEEK_API_KEY", context_tokens=64_000),
-    Provider("groq", "https://api.groq.com/openai", "GROQ_API_KEY"),
-    Provider("dashscope", "https://dashscope-intl.aliyuncs.com/compatible-mode", "DASHSCOPE_API_KEY"),
-    Provider("openrouter", "https://openrouter.ai/api", "OPENROUTER_API_KEY"),
-    Provider("ollama", "http://127.0.0.1:11434", None, context_tokens=8_192),
+    Provider("openai", output_field="max_completion_tokens"),
+    Provider("anthropic", context_tokens=200_000),
+    Provider("xai"),
+    Provider("meta", context_tokens=1_000_000),
+    Provider("mistral"),
+    Provider("deepseek", context_tokens=64_000),
+    Provider("groq"),
+    Provider("dashscope"),
+    Provider("openrouter"),
+    Provider("ollama", context_tokens=8_192),
+    Provider("llmao"),
 )
 
 HOW_TO_NAME: Final = """\
@@ -122,27 +124,34 @@ def loopd_toml(home: Path) -> str:
 
 
 def check(choice: Choice, rules: Rules) -> None:
-    """Refuse a model whose destination grants.toml does not have.
+    """Refuse a model whose destination grants.toml does not have, or that loopd cannot talk with.
 
     Raises:
-        Fault: `destination-unknown`, with the lines to add where the provider is known.
+        Fault: `destination-unknown`, with the lines to add where the provider is known; `config-invalid`.
 
     """
-    if choice.destination in rules.destinations:
-        return
-    known = next((one for one in PROVIDERS if one.name == choice.destination), None)
     shown = clip(choice.destination, 80)
+    if destination := rules.destinations.get(choice.destination):
+        if _CHAT not in destination.apis:
+            apis = ", ".join(destination.apis)
+            raise Fault("config-invalid", f"{VARIABLE} names {shown}, which answers {apis}; loopd speaks {_CHAT}")
+        return
+    known = destination_toml(choice.destination)
     names = ", ".join(sorted(rules.destinations)) or "none"
-    advice = f"add to it:\n\n{destination_toml(known)}" if known else f"it has {names}"
+    advice = f"add to it:\n\n{known}" if known else f"it has {names}"
     raise Fault("destination-unknown", f"{VARIABLE} names {shown}, which grants.toml has not; {advice}")
 
 
-def destination_toml(provider: Provider) -> str:
-    """The section of grants.toml for a provider."""
-    lines = [f"[destinations.{provider.name}]", f'base_url = "{provider.base_url}"', 'ceiling = "private"']
-    if provider.credential:
-        lines.append(f'credential = "{provider.credential}"')
-    return "\n".join(lines) + "\n"
+def destinations_toml() -> str:
+    """The destinations of a new home: the embedded model, providers, logins, a gateway."""
+    return (files("bxctl.starter") / "destinations.toml").read_text(encoding="utf-8")
+
+
+def destination_toml(name: str) -> str | None:
+    """The section of grants.toml for a destination that is known."""
+    sections = destinations_toml().split("\n\n")
+    found = next((one for one in sections if f"[destinations.{name}]" in one.splitlines()), None)
+    return None if found is None else f"{found.rstrip()}\n"
 
 
 def configured(settings_toml: str, choice: Choice, rules: Rules) -> str:
@@ -162,8 +171,8 @@ def configured(settings_toml: str, choice: Choice, rules: Rules) -> str:
     ours: dict[str, Any] = {}
     if provider:
         ours = {"context_tokens": provider.context_tokens, "output_field": provider.output_field}
-    if destination and destination.credential:
-        ours["auth"] = "key"
+    if destination and (auth := next((one for one in destination.auths if one != "subscription"), "none")) != "none":
+        ours["auth"] = auth
     settings["model"] = {**ours, **before, "destination": choice.destination, "name": choice.model}
     return f"# Written by bxctl from config/loopd.toml and {VARIABLE} at each start.\n{to_toml(settings)}"
 

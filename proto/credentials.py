@@ -33,6 +33,23 @@ def parse_line(line: str) -> tuple[str, str] | None:
     return found["name"], value
 
 
+def replaced(text: str, name: str, value: str | None) -> str:
+    """A file's text with a value for a name, or without the name; every other line stays as it is."""
+    lines = text.splitlines(keepends=True)
+    at = next((number for number, line in enumerate(lines) if _names(line, name)), len(lines))
+    kept = [line for line in lines if not _names(line, name)]
+    if value is not None:
+        if at == len(lines) and kept and not kept[-1].endswith("\n"):
+            kept[-1] += "\n"
+        kept.insert(at, f"{name}={value}\n")
+    return "".join(kept)
+
+
+def _names(line: str, name: str) -> bool:
+    found = parse_line(line.rstrip("\r\n"))
+    return found is not None and found[0] == name
+
+
 def parse(data: bytes) -> dict[str, str]:
     """The variables of a file; of a name that stands there twice, the last."""
     return dict(found for line in data.decode("utf-8", "replace").splitlines() if (found := parse_line(line)))

@@ -110,7 +110,7 @@ def destinations(box: Box, wanted: str | None) -> Looked:
         Finding(
             one.destination,
             f"new sessions use it, but {one.credential} is not set",
-            f"echo '{one.credential}=…' >> {shlex.quote(str(box.home / 'credentials.env'))}",
+            box.command("credential", "set", one.credential or "NAME"),
             "credential-missing",
         )
         for one in reply.destinations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from bxctl.providers import LOCAL, LOCAL_SOCKET, PROVIDERS, VARIABLE, destination_toml
+from bxctl.providers import destinations_toml
 from proto.escape import escape
 
 DAEMONS: Final = ("memoryd", "brokerd", "egressd", "loopd")
@@ -33,25 +33,11 @@ def starters(owner: str, domain: str) -> Iterator[Starter]:
     yield Starter("credentials.env", _packaged("credentials.env"), "keys of providers, which egressd alone reads")
 
 
-_LOCAL: Final = f"""\
-# The embedded model. Nothing leaves this machine, so a secret session may use it.
-[destinations.{LOCAL}]
-base_url = "{LOCAL_SOCKET}"
-ceiling = "secret"
-"""
-_PROVIDERS: Final = f"""\
-# Providers. Bytes go to one only when a session is begun with a model of it (config/loopd.toml, or
-# {VARIABLE}=<destination>/<model>), and its key is set. A session above `ceiling` is refused.
-"""
-
-
 def grants_toml(owner: str) -> str:
-    """The starter grants.toml: the embedded model, and every provider that is known."""
+    """The starter grants.toml: every destination that is known."""
     parts = [
         f"# grants.toml: the rules of {escape(owner)}'s box. docs/configuration.md lists what may stand here.\n",
-        _LOCAL,
-        _PROVIDERS,
-        *map(destination_toml, PROVIDERS),
+        destinations_toml(),
         _packaged("more_destinations.toml"),
     ]
     return "\n".join(parts)

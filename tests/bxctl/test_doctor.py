@@ -151,7 +151,7 @@ def test_the_key_of_the_destination_in_use(bxctl: Bxctl, well: Fakes, home: Path
     assert _problems(bxctl, well) == [
         (
             "openai: new sessions use it, but OPENAI_API_KEY is not set",
-            f"echo 'OPENAI_API_KEY=…' >> {home}/credentials.env",
+            "bxctl credential set OPENAI_API_KEY",
             "credential-missing",
         )
     ]

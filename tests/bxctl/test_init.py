@@ -110,11 +110,13 @@ def test_a_domain_that_is_none_is_refused_before_anything_is_made(bxctl: Bxctl, 
 def test_destinations_are_the_embedded_model_and_the_known_providers(bxctl: Bxctl, home: Path) -> None:
     bxctl("init")
     found = load_rules(home).destinations
-    assert set(found) == {"local"} | {one.name for one in PROVIDERS}
+    logins = {"code-assist", "chatgpt", "github-copilot", "grok", "antigravity"}
+    assert set(found) == {"local", "gemini"} | logins | {one.name for one in PROVIDERS}
     assert (found["local"].base_url, found["local"].ceiling) == ("unix:run/egress-model/model.sock", DataClass.SECRET)
-    for one in PROVIDERS:
-        assert found[one.name].ceiling == DataClass.PRIVATE
-        assert found[one.name].credential == one.credential
+    assert {one.ceiling for name, one in found.items() if name != "local"} == {DataClass.PRIVATE}
+    assert all("openai-chat" in found[one.name].apis for one in PROVIDERS)
+    assert all(found[name].tunnels and found[name].auths == ("subscription",) for name in logins)
+    assert found["llmao"].auths == ("gateway",)
 
 
 def test_the_commented_destinations_are_good_ones() -> None:
