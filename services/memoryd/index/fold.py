@@ -4,8 +4,10 @@ Laws (tested): a term is a run of letters and digits, so that `unicode61` takes 
 can be written with one; `fold(text)` is the same for a text in upper and lower case, with and without accents; every
 text that holds a letter or a digit has a term.
 
-A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its words
-(Korean) becomes its overlapping pairs, and its single characters beside them, so that a word of any length is found.
+A word with a number glued to it ("iPhone15", "10am") is itself and its two parts, so that it is found however it is
+written. A run of a script that is written without spaces (Chinese, Japanese, Thai …) or with particles glued to its
+words (Korean) becomes its overlapping pairs, and its single characters beside them, so that a word of any length is
+found.
 """
 
 import functools
@@ -20,7 +22,7 @@ import Stemmer
 from memoryd.index.words import OTHER_FORMS
 
 # Which folding made an index. A change of what `fold` gives needs another number: old indexes are then rebuilt.
-FOLDING: Final = 1
+FOLDING: Final = 2
 
 _TERM_LIMIT_CHARS: Final = 64
 # Thai, Lao, Myanmar, Khmer, kana, Bopomofo, Hangul, Han. The middle dot of katakana (30FB) is punctuation.
@@ -30,6 +32,9 @@ _PAIRED: Final = (
 )
 _RUN: Final = re.compile(rf"(?P<paired>[{_PAIRED}]+)|[^\W_{_PAIRED}]+")
 _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
+# A word and a short number, either first. Longer mixtures are ids and digests, whose parts mean nothing.
+_GLUED: Final = re.compile(r"([^\W\d_]{2,24})([0-9]{1,4})|([0-9]{1,4})([^\W\d_]{2,24})")
+_MAY_BE_GLUED: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
 _PAIRED_CHAR: Final = re.compile(rf"[{_PAIRED}]")
 # Runs without a letter or a digit, in which marks may stand in any order.
 _MARKS: Final = re.compile(r"([^\w\x00-\x7f]{16})([^\w\x00-\x7f]+)")
@@ -57,11 +62,14 @@ def fold(text: str) -> list[str]:
     """The terms of a text in its order."""
     folded = plain(text)
     if folded.isascii():
-        return [stem(word) for word in _ASCII_RUN.findall(folded)]
+        words = _ASCII_RUN.findall(folded)
+        if _MAY_BE_GLUED.search(folded) is None:
+            return [stem(word) for word in words]
+        return [term for word in words for term in _terms(word[:_TERM_LIMIT_CHARS])]
     terms: list[str] = []
     for word, is_paired in runs(folded):
         if not is_paired:
-            terms.append(stem(word))
+            terms += _terms(word[:_TERM_LIMIT_CHARS])
         else:
             terms += pairs(word)
             if len(word) > 1:
@@ -72,6 +80,12 @@ def fold(text: str) -> list[str]:
 def runs(folded: str) -> Iterator[tuple[str, bool]]:
     """The runs of letters and digits of what `plain` gave, and whether a run is of a script that is taken in pairs."""
     return ((run[0], run["paired"] is not None) for run in _RUN.finditer(folded))
+
+
+def parts(word: str) -> list[str]:
+    """The word and the number that a folded run is glued of, in its order; nothing when it is not."""
+    glued = _GLUED.fullmatch(word)
+    return [part for part in glued.groups() if part] if glued else []
 
 
 def pairs(run: str) -> list[str]:
@@ -96,7 +110,11 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
                 if at + 1 < len(word):
                     yield start + at, start + at + 2, word[at : at + 2]
         elif word.isascii():
-            yield start, run.end(), stem(word.lower())
+            word = word.lower()
+            yield start, run.end(), stem(word)
+            for part in parts(word):
+                yield start, start + len(part), stem(part)
+                start += len(part)
         else:
             for term in fold(word):
                 yield start, run.end(), term
@@ -126,6 +144,11 @@ def _stem(word: str) -> str:
     by_rule = str(stemmer.stemWord(OTHER_FORMS.get(word, word)))
     # The plural of another form: "photos" gives "photo", and that "photograph".
     return str(stemmer.stemWord(OTHER_FORMS[by_rule])) if by_rule in OTHER_FORMS else by_rule
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _terms(word: str) -> tuple[str, ...]:
+    return (stem(word), *map(stem, parts(word)))
 
 
 def _few_marks(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from memoryd.index.fold import pairs, plain, runs, stem
+from memoryd.index.fold import pairs, parts, plain, runs, stem
 from memoryd.index.words import NO_MEANING, NO_MEANING_CHARACTERS, PERHAPS_NAMES
 
 # A word; a character that may be a word by itself, of a script without spaces; a word of no meaning that is also a
@@ -33,10 +33,12 @@ def query_terms(query: str) -> dict[str, Meaning]:
             terms |= dict.fromkeys(pairs(word), "word")
             for char in _words_of_one(word):
                 terms.setdefault(char, "character")
-        elif word not in NO_MEANING or word in names:
-            terms[stem(word)] = "word"
-        else:
-            terms.setdefault(stem(word), "perhaps" if word in PERHAPS_NAMES else "nothing")
+            continue
+        for one in (word, *parts(word)):
+            if one not in NO_MEANING or one in names:
+                terms[stem(one)] = "word"
+            else:
+                terms.setdefault(stem(one), "perhaps" if one in PERHAPS_NAMES else "nothing")
     return terms
 
 

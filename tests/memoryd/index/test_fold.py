@@ -56,7 +56,10 @@ def test_fts5_finds_a_text_by_any_part_of_it_and_never_sees_an_operator(words: l
         ("three 3 III", "3 3 iii"),
         ("東京タワー", "東京 京タ タワ ワー 東 京 タ ワ ー"),
         ("猫", "猫"),
-        ("iPhone15を買った", "iphone15 を買 買っ った を 買 っ た"),
+        ("iPhone15を買った", "iphone15 iphon 15 を買 買っ った を 買 っ た"),
+        ("iPhone 15, 10am, café24", "iphon 15 10am 10 am cafe24 cafe 24"),
+        ("Айфон15", "аифон15 аифон 15"),
+        ("q3 v2 a1b2 12345x 0a1b2c3d abc12345", "q3 v2 a1b2 12345x 0a1b2c3d abc12345"),
         ("2024年", "2024 年"),
         ("고양이가", "고양 양이 이가 고 양 이 가"),
         ("ｶﾀｶﾅ", "カタ タカ カナ カ タ カ ナ"),
@@ -86,6 +89,11 @@ def test_spans_name_the_terms_where_they_stand() -> None:
         ("東京", "東京"),
         ("京", "京"),
     ]
+
+
+def test_spans_name_the_parts_of_a_glued_word() -> None:
+    found = [("An iPhone15!"[a:b], term) for a, b, term in spans("An iPhone15!")]
+    assert found == [("An", "an"), ("iPhone15", "iphone15"), ("iPhone", "iphon"), ("15", "15")]
 
 
 def test_a_word_without_end_is_cut() -> None:

@@ -614,3 +614,25 @@ def test_a_rebuild_that_is_ended_leaves_the_old_index(many: Box) -> None:
     assert many.dump() == before
     assert [path.name for path in Path(many.path).parent.glob("*.new*")] == []
     assert index.catch_up(many.sessions).records == 1
+
+
+@pytest.mark.parametrize("asked", ["iPhone", "iPhone15", "iPhone 15", "iphone-15", "IPHONE15のケース"])
+def test_a_word_with_a_number_is_found_however_it_is_written(box: Box, asked: str) -> None:
+    texts = ["My iPhone15 fell", "My iPhone 15 fell", "My iPhone15を買った"]
+    for number, text in enumerate(texts):
+        box.append(f"chat-{number}", user(text))
+    box.append("chat-9", user("A pear fell"))
+    index = box.open()
+    index.catch_up(box.sessions)
+    found = index.recall(asked, 5)
+    assert {hit.session for hit in found.hits} == {"chat-0", "chat-1", "chat-2"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_word_with_a_number_as_it_is_written_ranks_above_its_parts(box: Box, first: bool) -> None:
+    texts = ["The mp3 is on the shelf", "Shelf 3 holds the mp of the garden"]
+    for number, text in enumerate(texts if first else texts[::-1]):
+        box.append(f"chat-{number}", user(text))
+    index = box.open()
+    index.catch_up(box.sessions)
+    assert index.recall("where is the mp3?", 2).hits[0].session == f"chat-{0 if first else 1}"
