@@ -104,7 +104,6 @@ class Calls:
                 await self._relayed(call, client, None, _Outcome())
 
     def _found(self, asked: Asked, head: h11.Request, client: Client) -> tuple[Place, Route]:
-        client.api = api_of(asked.path, ())
         place = self._relaying.destinations.find(asked.destination)
         apis = likely(head, place.rule.apis)
         found = route(apis, asked.method, asked.path, place.rule.quirks)
@@ -238,7 +237,8 @@ def _recorded(outcome: _Outcome) -> Iterator[None]:
         answer = outcome.answer
         if answer is not None:
             answer.stop()
-        if answer is not None and outcome.recorder is not None:
+        # A call that was allowed and found no connection never left: nothing of it is kept.
+        if answer is not None and answer.begun and outcome.recorder is not None:
             outcome.recorder.end(answer.complete, answer.model)
 
 

@@ -112,11 +112,3 @@ class Contexts(Protocol):
     def leaves(self, call: Left) -> Recorder | None:
         """Begin to keep a call; None where nothing is kept."""
         ...
-
-
-class NoContexts:
-    """Keeps nothing."""
-
-    def leaves(self, call: Left) -> Recorder | None:
-        """Nothing is kept."""
-        return None

@@ -132,7 +132,7 @@ class Answer:
 
     def _head(self, response: h11.Response, out: list[bytes]) -> None:
         encoding = b",".join(value for name, value in response.headers if name == b"content-encoding")
-        if self._redactor.active and encoding.strip().lower() not in (b"", b"identity"):
+        if self._redactor.active and _is_compressed(encoding):
             self.broken, self.problem = True, _COMPRESSED
             return
         self.status = response.status_code
@@ -142,6 +142,9 @@ class Answer:
         if self.kept is not None:
             hide = self._own.whole
             self.kept.head(response.status_code, [(hide(name), hide(value)) for name, value in headers])
+            if self._own.active and _is_compressed(encoding):
+                # Asked not to be: what is in it cannot be masked, so it is not kept.
+                self.kept = None
         headers.append((b"Connection", b"close"))
         reason = mask(response.reason)
         self._say(h11.Response(status_code=response.status_code, headers=headers, reason=reason), out)
@@ -164,3 +167,7 @@ class Answer:
         if self.client_left or (isinstance(event, h11.Data) and not event.data):
             return
         out.append(self._client.send(event) or b"")
+
+
+def _is_compressed(encoding: bytes) -> bool:
+    return encoding.strip().lower() not in (b"", b"identity")

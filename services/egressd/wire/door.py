@@ -12,6 +12,7 @@ import anyio.abc
 import h11
 
 from egressd.config import Relay
+from egressd.routes import api_of
 from egressd.wire.refusal import refusal
 from proto.faults import Fault
 from proto.rules import Api
@@ -54,6 +55,7 @@ class Client:
             raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
         if not isinstance(event, h11.Request):
             raise Gone
+        self.api = api_of(event.target.decode("ascii").partition("?")[0], ())
         # h11 bounds a head that is not whole yet; one that came whole in one piece may be longer.
         if sum(len(name) + len(value) for name, value in event.headers) > _LONGEST_HEAD_BYTES:
             raise Fault("request-too-large", _HEAD_TOO_LARGE)
