@@ -221,7 +221,9 @@ class KeepEnd(Request, frozen=True, tag="keep_end"):
 class KeptItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An item: what was said of it, and when it goes. `entries` are the ids served to the session until then.
 
-    `erased` is why its bodies are gone (`retention`, or the owner's word), when they are; the rest stays.
+    A record of a session is `<session>/<epoch>/<record>`, a note `notes/<session>/<time>/<position>`. Where a reply has
+    no room for all of them, its first is `…n`: so many older ones are left out. `erased` is why its bodies are gone
+    (`retention` or `owner`), when they are; the rest stays.
     """
 
     kept: KeptKind
@@ -240,7 +242,10 @@ class KeptItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class KeptList(Request, frozen=True, tag="kept_list"):
-    """The owner asks for kept items, newest first, of one session or of all; `before` is the time to go on from."""
+    """The owner asks for kept items, newest first, of one session or of all.
+
+    `before` is where to go on from: a time, or `<time> <session> <call>` of the last item that was given.
+    """
 
     kept: KeptKind
     session: SessionId | None = None
@@ -249,7 +254,7 @@ class KeptList(Request, frozen=True, tag="kept_list"):
 
 
 class KeptListReply(Reply, frozen=True, tag="kept_list_reply"):
-    """The items, newest first; `more` says that there are older ones."""
+    """The items, newest first, as many as the frame has room for; `more` says that there are older ones."""
 
     items: list[KeptItem]
     more: bool

@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from memoryd.kept import item as names
-from memoryd.kept.listing import Listing, Slim, Where, slim
+from memoryd.kept.item import Slim, Where
+from memoryd.kept.listing import Listing
 from proto.faults import Fault
 from proto.messages.memory import KeptItem, KeptKind
 from proto.role import durable
@@ -24,6 +25,7 @@ from proto.role.log import logger
 RETENTION: Final = "retention"
 OWNER: Final = "owner"
 _MOST_SAID_BYTES: Final = 64 << 20
+_MOST_READ_BYTES: Final = 1 << 16
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -197,15 +199,21 @@ class Holding:
 
     def _read(self, where: Where) -> KeptItem | None:
         path = self._folder(where) / names.said_name(where.call)
-        try:
-            handle = os.open(path, _READ)
-            with open(handle, "rb") as file:
-                item = names.decoded(file.read(_MOST_SAID_BYTES))
-        except OSError:
-            item = None
+        data = _data_of(str(path))
+        item = None if data is None else names.decoded(data)
         # What lies in another's place is none: a copy that a hand made.
         if item is None or (item.kept, item.domain, item.session, item.call) != where:
             logger().error("kept-item-unreadable", path=str(path))
+            return None
+        return item
+
+    def _slim(self, folder: str, where: Where) -> Slim | None:
+        """As `_read`, of an item only what a listing takes: there are very many of them."""
+        path = f"{folder}/{names.said_name(where.call)}"
+        data = _data_of(path)
+        item = None if data is None else names.decoded_slim(data)
+        if item is None or item.where != where:
+            logger().error("kept-item-unreadable", path=path)
             return None
         return item
 
@@ -216,9 +224,9 @@ class Holding:
             durable.sweep_temporaries(folder)
             said, bodies = _known(folder)
             for call in sorted(said):
-                item = self._read(Where(kept, domain, folder.name, call))
+                item = self._slim(str(folder), Where(kept, domain, folder.name, call))
                 if item is not None:
-                    found.append(slim(item))
+                    found.append(item)
                 if item is None or item.erased is None:
                     bodies.pop(call, None)
             left = list(itertools.chain.from_iterable(bodies.values()))
@@ -226,6 +234,23 @@ class Holding:
                 logger().info("kept-leftovers-removed", folder=str(folder), files=len(left))
                 _unlink(folder, left)
         return found
+
+
+def _data_of(path: str) -> bytes | None:
+    try:
+        handle = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        data = piece = os.read(handle, _MOST_READ_BYTES)
+        while len(piece) == _MOST_READ_BYTES and len(data) < _MOST_SAID_BYTES:
+            piece = os.read(handle, _MOST_READ_BYTES)
+            data += piece
+        return data
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
 
 
 def _folders_of(path: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """An item as its `.json` holds it, the names of its files, and how much of it a reply has room for. No I/O."""
 
 import re
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 import msgspec
 
@@ -16,7 +16,36 @@ _CALL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z")
 _BODY: Final = re.compile(r"(?P<call>[A-Za-z0-9][A-Za-z0-9_-]{0,127})\.(?P<part>[a-z][a-z0-9-]{0,62})\Z")
 _SAID: Final = "json"
 _LEFT_OUT_BYTES: Final = 24
+
+
+class Where(NamedTuple):
+    """Where an item lies."""
+
+    kept: KeptKind
+    domain: str
+    session: str
+    call: str
+
+
+class Slim(msgspec.Struct, frozen=True, gc=False):
+    """What a listing takes of an item, and what it is decoded to where there are very many of them."""
+
+    kept: KeptKind
+    session: str
+    call: str
+    domain: str
+    time: str
+    drop_after: str
+    erased: str | None
+
+    @property
+    def where(self) -> Where:
+        """Where it lies."""
+        return Where(self.kept, self.domain, self.session, self.call)
+
+
 _decoder: Final = msgspec.json.Decoder(KeptItem)
+_slim_decoder: Final = msgspec.json.Decoder(Slim)
 
 
 def folder_name(kept: KeptKind) -> str:
@@ -69,6 +98,14 @@ def decoded(data: bytes) -> KeptItem | None:
     """The item that a `.json` holds; None when it holds none."""
     try:
         return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def decoded_slim(data: bytes) -> Slim | None:
+    """What a listing takes of the item that a `.json` holds; None when it holds none."""
+    try:
+        return _slim_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

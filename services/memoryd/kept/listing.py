@@ -1,28 +1,17 @@
 """Which items there are, by their times, and when the bodies of each go: small texts in memory, and no I/O.
 
 A key is `<time> <session> <call> <domain>`, so that keys are in the order of time, and a time alone stands before all
-keys of that second.
+keys of that second. What is due is `<time> <kept> <session> <call> <domain>` likewise.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final
 
-from memoryd.kept.item import KINDS
+from memoryd.kept.item import KINDS, Slim, Where
 from proto.messages.memory import KeptItem, KeptKind
 
-
-class Where(NamedTuple):
-    """Where an item lies."""
-
-    kept: KeptKind
-    domain: str
-    session: str
-    call: str
-
-
-Slim = tuple[KeptKind, str, tuple[str, Where] | None]
-"""What is kept in memory of an item: its kind, its key, and when its bodies go, if it has any."""
+_KINDS: Final[dict[str, KeptKind]] = {kept: kept for kept in KINDS}
 
 
 class Listing:
@@ -30,9 +19,9 @@ class Listing:
 
     def __init__(self) -> None:
         self._keys: dict[KeptKind, list[str]] = {kept: [] for kept in KINDS}
-        self._due: list[tuple[str, Where]] = []
+        self._due: list[str] = []
 
-    def add(self, item: KeptItem) -> None:
+    def add(self, item: Slim | KeptItem) -> None:
         """Take up an item; one that is there is not taken twice."""
         keys, key = self._keys[item.kept], _key(item)
         at = bisect_left(keys, key)
@@ -41,14 +30,14 @@ class Listing:
             if item.erased is None:
                 insort(self._due, _due(item))
 
-    def add_all(self, items: Iterable[Slim]) -> None:
-        """Take up what `slim` made of many items, at once."""
+    def add_all(self, items: Iterable[Slim | KeptItem]) -> None:
+        """Take up many items at once."""
         due = set(self._due)
         found: dict[KeptKind, set[str]] = {kept: set(keys) for kept, keys in self._keys.items()}
-        for kept, key, goes in items:
-            found[kept].add(key)
-            if goes is not None:
-                due.add(goes)
+        for item in items:
+            found[item.kept].add(_key(item))
+            if item.erased is None:
+                due.add(_due(item))
         self._keys = {kept: sorted(keys) for kept, keys in found.items()}
         self._due = sorted(due)
 
@@ -58,15 +47,18 @@ class Listing:
 
     def take_due(self, now: str) -> list[Where]:
         """The items whose bodies go by now; they are forgotten as due."""
-        count = bisect_left(self._due, (f"{now}!",))
-        taken = [where for _, where in self._due[:count]]
+        count = bisect_left(self._due, f"{now}!")
+        taken = []
+        for one in self._due[:count]:
+            _, kept, session, call, domain = one.split(" ")
+            taken.append(Where(_KINDS[kept], domain, session, call))
         del self._due[:count]
         return taken
 
     def put_back(self, left: Iterable[Where], now: str) -> None:
         """Let what could not be erased be due again."""
-        for where in left:
-            insort(self._due, (now, where))
+        for kept, domain, session, call in left:
+            insort(self._due, f"{now} {kept} {session} {call} {domain}")
 
 
 def _backwards(kept: KeptKind, keys: list[str], session: str | None, before: str | None) -> Iterator[Where]:
@@ -78,14 +70,9 @@ def _backwards(kept: KeptKind, keys: list[str], session: str | None, before: str
             yield Where(kept, domain, found, call)
 
 
-def slim(item: KeptItem) -> Slim:
-    """What a listing keeps of an item."""
-    return item.kept, _key(item), _due(item) if item.erased is None else None
-
-
-def _key(item: KeptItem) -> str:
+def _key(item: Slim | KeptItem) -> str:
     return f"{item.time} {item.session} {item.call} {item.domain}"
 
 
-def _due(item: KeptItem) -> tuple[str, Where]:
-    return item.drop_after, Where(item.kept, item.domain, item.session, item.call)
+def _due(item: Slim | KeptItem) -> str:
+    return f"{item.drop_after} {item.kept} {item.session} {item.call} {item.domain}"

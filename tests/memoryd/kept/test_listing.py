@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.kept.listing import Listing, Where, slim
+from memoryd.kept.item import Where
+from memoryd.kept.listing import Listing
 from proto.messages.memory import KeptItem
 from tests.memoryd.kept.items import item
 
@@ -38,8 +39,8 @@ def test_pages_give_every_item_once_newest_first(
 ) -> None:
     listing = Listing()
     if at_once:
-        listing.add_all(map(slim, items[::2]))
-        listing.add_all(map(slim, items))
+        listing.add_all(items[::2])
+        listing.add_all(items)
     else:
         for one in [*items, *items]:
             listing.add(one)
@@ -57,7 +58,7 @@ def test_pages_give_every_item_once_newest_first(
 @given(ITEMS, st.integers(0, 10))
 def test_what_is_due_is_given_once(items: list[KeptItem], day: int) -> None:
     listing = Listing()
-    listing.add_all(map(slim, items))
+    listing.add_all(items)
     now = f"2026-10-{day:02}T21:03:00Z"
     due = listing.take_due(now)
     assert set(due) == {_where(one) for one in items if one.erased is None and one.drop_after <= now}
