@@ -107,7 +107,7 @@ class Calls:
         place = self._relaying.destinations.find(asked.destination)
         apis = likely(head, place.rule.apis)
         found = route(apis, asked.method, asked.path, place.rule.quirks)
-        client.api = api_of(asked.path, apis) if found is None else found.api
+        client.api = api_of(asked.path, place.rule.apis) if found is None else found.api
         if found is None:
             raise Fault("route-unknown")
         return place, found
