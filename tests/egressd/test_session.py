@@ -1,7 +1,9 @@
 """A session's own socket over the real daemon: opened and closed by a launcherd, used by programs, back after a crash."""
 
+import os
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,26 @@ def test_a_session_that_brokerd_does_not_know_is_denied(box: Box, up: Upstream, 
     denied = exchange(opened(box), CALL)
     assert (denied.status, denied.error["code"]) == (403, "session-not-open")
     assert not up.requests
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_told_nothing(box: Box, up: Upstream, broker: FakeBroker) -> None:
+    path = opened(box)
+    for reached in (path, path.parent, path.parent.parent, path.parent.parent.parent, box.home):
+        reached.chmod(0o777)
+    for target in ("/v1/chat/completions", "/mcp"):
+        with warnings.catch_warnings():
+            # Python 3.12 warns of other threads; the child has none, and takes no lock of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            os.setuid(65534)
+            answered = exchange(path, request(target, BODY))
+            os._exit((answered.status, answered.error["code"]) != (403, "peer-refused"))
+        assert os.waitpid(child, 0)[1] == 0
+    assert not up.requests
+    assert not broker.asked
+    assert exchange(path, CALL).status == 200
 
 
 def test_after_a_crash_the_doors_are_back(box: Box, up: Upstream) -> None:
