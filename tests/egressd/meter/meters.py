@@ -1,22 +1,11 @@
-"""The meter of each API, and a reading of a body that is cut."""
+"""A reading of a body that comes cut."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from egressd.meter.anthropic import Anthropic
-from egressd.meter.code_assist import CodeAssist
-from egressd.meter.gemini import Gemini
-from egressd.meter.openai_chat import OpenAiChat
-from egressd.meter.openai_responses import OpenAiResponses
-from egressd.meter.usage import Meter, Usage
-
-METERS: dict[str, Callable[[], Meter]] = {
-    "openai-chat": OpenAiChat,
-    "openai-responses": OpenAiResponses,
-    "anthropic": Anthropic,
-    "gemini": Gemini,
-    "code-assist": CodeAssist,
-}
+from egressd.meter.usage import Usage
+from egressd.routes import METERS
+from proto.rules import Api
 
 
 def pieces(body: bytes, cuts: Iterable[int]) -> list[bytes]:
@@ -25,7 +14,7 @@ def pieces(body: bytes, cuts: Iterable[int]) -> list[bytes]:
     return [body[start:stop] for start, stop in itertools.pairwise(places)]
 
 
-def read(api: str, body: bytes, cuts: Iterable[int] = ()) -> tuple[Usage, str | None]:
+def read(api: Api, body: bytes, cuts: Iterable[int] = ()) -> tuple[Usage, str | None]:
     """The usage and the model that a meter finds in a body that comes cut."""
     meter = METERS[api]()
     for piece in pieces(body, cuts):

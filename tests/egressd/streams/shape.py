@@ -1,11 +1,11 @@
 """What a recorded stream is, and the framings that providers put around their JSON."""
 
 import json
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from egressd.meter.usage import Usage
+from proto.rules import Api
 
-Api = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "code-assist"]
 EVENTS = "text/event-stream"
 JSON = "application/json"
 
