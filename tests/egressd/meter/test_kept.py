@@ -16,7 +16,7 @@ text = st.text(st.sampled_from('"\\/{}[],:\né🌍a '), max_size=12)
 values = st.recursive(
     text | st.integers() | st.none(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
-    max_leaves=12,
+    max_leaves=6,
 )
 
 

@@ -16,7 +16,7 @@ text = st.text(st.sampled_from('"\\{}[],:\né🌍a '), max_size=12)
 inner = st.recursive(
     text | st.integers() | st.booleans(),
     lambda parts: st.lists(parts, max_size=4) | st.dictionaries(text, parts, max_size=4),
-    max_leaves=10,
+    max_leaves=6,
 )
 members = st.lists(st.dictionaries(text, inner, max_size=4) | st.lists(inner, max_size=4), max_size=5)
 before = st.sampled_from(["", " ", "\r\n", "\ufeff", "\n\ufeff "])
