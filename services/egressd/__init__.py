@@ -1,7 +1,7 @@
 """egressd: every byte that leaves the box, decided, metered, and with its key put on here.
 
-OWNS      state/egressd/ (usage.sqlite3: one row for each metered call; sessions/: whose sockets are open; the spool of
-          bodies under way), run/sessions/ (a socket for each open session).
+OWNS      state/egressd/ (usage.sqlite3: one row for each metered call; sessions/: whose sockets are open; outbox/:
+          decision contexts that memoryd does not have yet; the spool of bodies under way), run/sessions/ (a socket for each open session).
 READS     grants.toml (destinations), credentials.env and systemd's credentials folder (keys), its own configuration.
 ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxmaker-Session`, relayed as it comes;
           brokerd on run/broker-egress: one hop of a decided fetch, and a label that has risen;
@@ -9,8 +9,9 @@ ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxma
           CONNECT; launcherd on run/launcher-egress: opens and closes those, and tells what a harness says it used;
           the owner on run/owner-egress: usage and destinations;
           every daemon on run/spans-egress, datagrams: spans, only while a collector is named.
-CALLS     brokerd (may this call leave? tool calls that came over MCP), the destinations of grants.toml, the hosts of
-          decided fetches, and the owner's collector of traces.
+CALLS     brokerd (may this call leave? tool calls that came over MCP), memoryd (to hand decision contexts over, never
+          waited for by a call), the destinations of grants.toml, the hosts of decided fetches, and the owner's
+          collector of traces.
 NEVER     lets a byte of a call leave before brokerd allowed it; shows a key in an answer, a log or an error; connects
           to an address of a fetch that it did not check; follows a redirect; changes a byte of a body.
 FAULTS    Everything on a decision's path is a refusal: no brokerd, no readable grants.toml, no key, a label above the

@@ -18,6 +18,7 @@ from memoryd.kept import item as names
 from memoryd.kept.item import Slim, Where
 from memoryd.kept.listing import Listing
 from proto.faults import Fault
+from proto.ids import is_session_id
 from proto.messages.memory import KeptItem, KeptKind
 from proto.role import durable
 from proto.role.log import logger
@@ -194,7 +195,7 @@ class Holding:
             for kept in names.KINDS:
                 parent = self._record / domain / names.folder_name(kept)
                 for session in _folders_of(parent):
-                    if names.is_session(session):
+                    if is_session_id(session):
                         yield domain, kept, parent / session
 
     def _read(self, where: Where) -> KeptItem | None:

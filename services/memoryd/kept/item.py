@@ -6,7 +6,6 @@ from typing import Final, NamedTuple, get_args
 import msgspec
 
 from proto import forms
-from proto.ids import is_session_id
 from proto.messages.memory import KeptItem, KeptKind
 
 KINDS: Final[tuple[KeptKind, ...]] = get_args(KeptKind)
@@ -82,11 +81,6 @@ def names_a_body(part: str) -> bool:
 def is_domain(name: str) -> bool:
     """Whether a folder's name is a domain's."""
     return re.match(forms.DOMAIN.pattern, name) is not None
-
-
-def is_session(name: str) -> bool:
-    """Whether a folder's name is a session's."""
-    return is_session_id(name)
 
 
 def encoded(item: KeptItem) -> bytes:
