@@ -19,7 +19,9 @@ from proto.role import durable
 _LONGEST_PATH_BYTES: Final = 107
 """sun_path is 108 bytes with its final NUL (unix(7))."""
 _FIRST_PASSED_FD: Final = 3
-_BACKLOG: Final = 512
+_BACKLOG: Final = 4096
+"""A client of a Unix socket is turned away, not kept waiting, when this is full (connect(2), EAGAIN); the kernel has a
+bound of its own (net.core.somaxconn)."""
 
 
 def listen(path: Path) -> socket.socket:
