@@ -107,7 +107,9 @@ def test_shown_it_can_be_read_and_is_escaped(bxctl: Bxctl, fakes: Fakes) -> None
         one = bxctl("context", "show", SESSION, "model-1", "--part", "response").out
         as_json = bxctl("context", "show", SESSION, "model-1", "--json").json
     assert "\x1b" not in result.out
-    assert "turn 3 · POST /v1/chat/completions · 200\nto scripted (openai-chat, key) · scripted\\u{1b}[1m\n" in result.out
+    assert (
+        "turn 3 · POST /v1/chat/completions · 200\nto scripted (openai-chat, key) · scripted\\u{1b}[1m\n" in result.out
+    )
     assert "private · untrusted · dom-me · observed by egress\nkept until 2026-10-24T21:02:03Z\n" in result.out
     assert "served until then: chat-b/0/1\n" in result.out
     assert "response: 14 bytes, not whole · sha256 " in result.out
@@ -126,6 +128,7 @@ def test_shown_it_can_be_read_and_is_escaped(bxctl: Bxctl, fakes: Fakes) -> None
         ("déjà".encode()[:-1], "identity", "déj"),
         (b"[" * 5_000, "identity", "[[[["),
     ],
+    ids=["gzip", "no gzip", "no text", "cut", "deep"],
 )
 def test_bodies_of_other_kinds(bxctl: Bxctl, fakes: Fakes, data: bytes, encoding: str, shown: str) -> None:
     item = _item(headers={"content-encoding": encoding})
