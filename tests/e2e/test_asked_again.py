@@ -1,5 +1,7 @@
 """The owner is asked, brokerd is killed, and the chat still gets its answer, once."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -8,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from proto.messages import broker, loop
-from proto.messages.wire import Ok
 from tests.e2e.box import Box, Said, running
 from tests.fakes.model import FakeModel
 
@@ -78,7 +79,8 @@ def test_an_answer_after_a_kill_of_brokerd_reaches_the_chat_once(box: Box, model
     box.start("brokerd")
     waiting = box.ask("owner-broker", broker.Approvals(), broker.ApprovalsReply).approvals
     assert [one.approval for one in waiting] == [asked.approval]
-    box.ask("owner-broker", broker.ApprovalAnswer(approval=asked.approval, allow=allow, by="bxctl"), Ok)
+    words = ("--home", str(box.home), "approve" if allow else "deny", asked.approval)
+    subprocess.run((sys.executable, "-m", "bxctl.cli", *words), check=True, stdout=subprocess.DEVNULL)
     said = chat.end()
     assert said.text == "done"
     assert len(said.of(loop.ChatApproval)) == 1
