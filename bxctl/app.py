@@ -18,7 +18,9 @@ from bxctl.commands import (
     init,
     memory,
     policy,
+    prices,
     sessions,
+    spending,
     state,
 )
 from bxctl.providers import HOW_TO_NAME
@@ -60,7 +62,9 @@ def build() -> typer.Typer:
         "decisions": decisions.decisions,
         "grants": grants.grants,
         "reopen": sessions.reopen,
-        "usage": state.usage,
+        "usage": spending.usage,
+        "cost": spending.cost,
+        "models": spending.models,
         "destinations": state.destinations,
         "verify": state.verify,
         "doctor": doctor.doctor,
@@ -74,6 +78,8 @@ def build() -> typer.Typer:
         "policy": policy.group,
     }.items():
         app.add_typer(group, name=name, help=contents.one_line(name))
+    # A command of its own as well, whose help says more.
+    app.add_typer(prices.group, name="prices", short_help=contents.one_line("prices"))
     return app
 
 

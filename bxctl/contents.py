@@ -57,6 +57,9 @@ GROUPS: Final = (
         "state",
         {
             "usage": "calls and tokens, by destination and model",
+            "cost": "what sessions cost, in dollars and in tokens without a price",
+            "models": "the models that were used or have a price, or a destination's own list",
+            "prices": "what models cost; import takes LiteLLM's public list",
             "destinations": "where bytes may go, and whether each has its key",
             "credential": "the keys of destinations: set, list, remove",
             "verify": "check the chains of every journal",

@@ -5,6 +5,7 @@ begin a line of its own. JSON is pure ASCII for the same reason.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
@@ -17,6 +18,8 @@ _WHOLE_CHARS: Final = 32
 _FOLDED_CHARS: Final = 16
 _GAP: Final = 2
 _PIPE_CHARS: Final = 10_000
+_COUNT: Final = re.compile(r"<?\$?[0-9,]+(?:\.[0-9]+)?[kMG]?\+?(?: \([0-9]+\))?")
+"""A number, an amount of money, or one with a status behind it."""
 _COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
@@ -152,4 +155,4 @@ def _blocks(headers: Sequence[str], shown: list[list[str]]) -> None:
 
 
 def _is_count(cell: str) -> bool:
-    return cell == "-" or cell.replace(",", "").isdigit()
+    return cell == "-" or _COUNT.fullmatch(cell) is not None

@@ -1,34 +1,10 @@
-"""`bxctl usage`, `destinations`, `verify`."""
-
-from typing import Annotated
-
-import typer
+"""`bxctl destinations`, `verify`."""
 
 from bxctl import exits, render
-from bxctl.options import AdminSocket, Home, Json, MemorySocket, Since, session_id
+from bxctl.options import AdminSocket, Home, Json, MemorySocket
 from bxctl.places import find
-from proto.messages.egress import Destinations, DestinationsReply, Usage, UsageReply, UsageRow
+from proto.messages.egress import Destinations, DestinationsReply
 from proto.messages.wire import JournalState, Verify, VerifyReply
-
-
-def usage(
-    since: Since = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's", callback=session_id)] = None,
-    home: Home = None,
-    json: Json = False,
-) -> int:
-    """List calls and tokens by destination, model and status, the most used first.
-
-    Example: bxctl usage --since 7d
-    """
-    asked = Usage(since=since, session=session)
-    reply: UsageReply = find(home).ask("owner-egress", asked, UsageReply)
-    if json:
-        render.as_json(reply)
-        return exits.OK
-    headers = ("destination", "model", "status", "calls", "tokens in", "tokens out", "from cache")
-    render.table(headers, map(_usage_row, reply.rows), empty="no model was called")
-    return exits.OK
 
 
 def destinations(home: Home = None, json: Json = False) -> int:
@@ -84,17 +60,6 @@ def verify(
     for one in bad:
         render.problem(f"{one.path}: the chain is broken at line {one.first_bad} (runbook: journal-damaged)")
     return code
-
-
-def _usage_row(row: UsageRow) -> tuple[str | None, ...]:
-    tokens = (row.input_tokens, row.output_tokens, row.cache_read_tokens)
-    return (
-        row.destination,
-        row.model,
-        str(row.status),
-        f"{row.calls:,}",
-        *(None if count is None else f"{count:,}" for count in tokens),
-    )
 
 
 def _journal_row(daemon: str, one: JournalState) -> tuple[str, ...]:

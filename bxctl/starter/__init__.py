@@ -30,6 +30,7 @@ def starters(owner: str, domain: str) -> Iterator[Starter]:
         yield Starter(f"config/{daemon}.toml", text, f"{daemon}'s settings, each with its default")
     yield Starter("grants.toml", grants_toml(owner), "destinations: where bytes may go, up to which label")
     yield Starter("grants/http_fetch.toml", _packaged("http_fetch.toml"), "reading the web: you are asked each time")
+    yield Starter("prices.toml", _packaged("prices.toml"), "what models cost, for bxctl cost and limits in dollars")
     yield Starter("credentials.env", _packaged("credentials.env"), "keys of providers, which egressd alone reads")
 
 

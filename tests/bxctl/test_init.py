@@ -25,6 +25,7 @@ FILES = {
     "config/loopd.toml",
     "grants.toml",
     "grants/http_fetch.toml",
+    "prices.toml",
     "credentials.env",
 }
 

@@ -85,6 +85,25 @@ USED = egress.UsageRow(
     output_tokens=None,
     cache_read_tokens=0,
 )
+COST = egress.CostRow(
+    session=HOSTILE,
+    calls=3,
+    nusd=10**9,
+    metered_tokens=12,
+    unpriced_models=[HOSTILE],
+    unpriced_tokens=5,
+    plan_tokens=0,
+    harness_tokens=0,
+)
+MODEL = egress.ModelRow(
+    destination=HOSTILE,
+    model=HOSTILE,
+    priced_as=HOSTILE,
+    input="1",
+    output="2",
+    cache_read=None,
+    cache_write=None,
+)
 DESTINATION = egress.DestinationRow(
     destination="openai",
     base_url=HOSTILE,
@@ -126,6 +145,8 @@ CASES: list[tuple[list[str], str, msgspec.Struct, str]] = [
     (["sessions", SESSION], "owner-loop", loop.SessionLogReply(records=RECORDS, next=None), "you: "),
     (["sessions", "--labels"], "owner-broker", broker.SessionLabelsReply(sessions=[LABELLED]), SESSION),
     (["usage"], "owner-egress", egress.UsageReply(rows=[USED]), "1,200"),
+    (["cost"], "owner-egress", egress.CostReply(rows=[COST], total_nusd=10**9, problem=None), "$1.0000+"),
+    (["models"], "owner-egress", egress.ModelsReply(models=[MODEL], source=None, problem=None), "1"),
     (["destinations"], "owner-egress", egress.DestinationsReply(destinations=[DESTINATION], problem=None), "no key"),
 ]
 REQUESTS: dict[str, type[msgspec.Struct]] = {
@@ -138,6 +159,8 @@ REQUESTS: dict[str, type[msgspec.Struct]] = {
     "session_log_reply": loop.SessionLog,
     "session_labels_reply": broker.SessionLabels,
     "usage_reply": egress.Usage,
+    "cost_reply": egress.Cost,
+    "models_reply": egress.Models,
     "destinations_reply": egress.Destinations,
 }
 
@@ -174,7 +197,16 @@ def test_a_row_of_a_table_is_one_line_in_a_pipe(
     fakes.answer(row, REQUESTS[_kind(reply)], reply)
     with fakes.serving():
         out = bxctl(*words).out
-    if words in (["grants"], ["usage"], ["destinations"], ["sessions"], ["decisions"], ["sessions", "--labels"]):
+    if words in (
+        ["grants"],
+        ["usage"],
+        ["cost"],
+        ["models"],
+        ["destinations"],
+        ["sessions"],
+        ["decisions"],
+        ["sessions", "--labels"],
+    ):
         assert len(out.splitlines()) == 2
         assert SHOWN.split(r"\r", maxsplit=1)[0] in out
 
