@@ -43,9 +43,8 @@ Enter = Callable[["Standing", anyio.abc.SocketStream], Awaitable[None]]
 class Standing:
     """An open door: `closed` once it lets nobody in any more, `inside` are the connections that came in by it."""
 
-    def __init__(self, door: Door, path: Path) -> None:
+    def __init__(self, door: Door) -> None:
         self.door = door
-        self.path = path
         self.closed = False
         self.inside = 0
         self.accepting = anyio.CancelScope()
@@ -94,13 +93,14 @@ class Doors:
     def close(self, session: str) -> None:
         """Close a door, if it is open: nobody comes in any more, and the socket is gone."""
         standing = self._standing.pop(session, None)
-        if standing is None:
-            return
-        self._kept(session).unlink(missing_ok=True)
-        durable.sync_folder(self._folder)
-        standing.closed = True
-        standing.accepting.cancel()
-        _remove(standing.path)
+        if standing is not None:
+            standing.closed = True
+            standing.accepting.cancel()
+        # Where this failed before, asking once more puts it right.
+        if self._kept(session).exists():
+            self._kept(session).unlink()
+            durable.sync_folder(self._folder)
+        _remove(self.path(session))
 
     def reopen(self) -> None:
         """Open what was open when egressd ended. One that cannot be opened is left out, and the log says why."""
@@ -117,9 +117,8 @@ class Doors:
                 logger().error("session-not-reopened", session=session, reason=str(error))
 
     def _stand(self, door: Door) -> None:
-        path = self.path(door.session)
-        listening = listen(path)
-        standing = self._standing[door.session] = Standing(door, path)
+        listening = listen(self.path(door.session))
+        standing = self._standing[door.session] = Standing(door)
         self._tasks.start_soon(self._accept, standing, listening)
 
     async def _accept(self, standing: Standing, listening: socket.socket) -> None:
@@ -149,6 +148,7 @@ class Doors:
 def _remove(path: Path) -> None:
     """Take away a socket, the lock beside it and their folder; what another has put there stays."""
     with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+        if path.is_socket():
+            path.unlink()
         path.with_name(f".{path.name}.lock").unlink(missing_ok=True)
         path.parent.rmdir()

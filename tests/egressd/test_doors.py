@@ -142,6 +142,35 @@ async def test_a_door_that_is_not_on_disk_is_not_open(home: Path, monkeypatch: p
         assert await _hello(found.open(DOOR)) == b"hello"
 
 
+async def test_a_door_that_could_not_be_forgotten_is_forgotten_when_asked_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async with doors(home) as found:
+        path = found.open(DOOR)
+        with monkeypatch.context() as patched:
+            patched.setattr("egressd.doors.Path.unlink", broken)
+            with pytest.raises(OSError):
+                found.close(S)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(OSError):
+            await anyio.connect_unix(path)
+        found.close(S)
+        assert not path.parent.exists()
+        assert not list((home / "state" / "sessions").iterdir())
+
+
+async def test_what_another_put_in_the_place_of_a_socket_stays(home: Path) -> None:
+    async with doors(home) as found:
+        path = found.open(DOOR)
+        path.unlink()
+        path.write_text("mine")
+        found.close(S)
+        assert path.read_text() == "mine"
+
+
 async def test_a_daemon_without_a_file_left_lets_in_again_when_there_is_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,8 +59,9 @@ class LauncherDesk:
         return EgressOpened(path=str(path), stand_in=STAND_IN)
 
     def _close(self, session: str) -> Ok:
-        if self._doors.find(session) is not None:
-            self._doors.close(session)
+        is_open = self._doors.find(session) is not None
+        self._doors.close(session)
+        if is_open:
             self._closed(session)
             logger().info("session-closed", session=session)
         return Ok()

@@ -135,6 +135,15 @@ def test_the_session_is_the_sockets_and_each_request_is_a_call_of_its_own(
     assert calls[0].arguments == {"action": "note", "text": "x"}
 
 
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_a_call_goes_on_in_the_trace_that_it_came_with(path: Path, broker: FakeToolsBroker, version: str) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    told = f"{KINDS}traceparent: {trace}\r\nMcp-Method: tools/call\r\nMcp-Name: recall\r\n"
+    message = _message("tools/call", name="recall", arguments={"query": "x"}, **META)
+    assert _text(mcp(path, message, headers=told, version=version)) == ("done", False)
+    assert broker.requests[-1].trace == trace
+
+
 def test_what_is_refused_is_told_to_the_model(path: Path, broker: FakeToolsBroker) -> None:
     broker.ok, broker.text = False, "refused: x"
     assert _text(mcp(path, _call(query="x"))) == ("refused: x", True)
