@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from proto.faults import Fault
 from proto.messages.egress import EgressClose, EgressOpen, EgressOpened, HarnessUsage
 from proto.messages.wire import Ok
-from tests.e2e.box import Box
+from tests.e2e.box import Box, running
 from tests.egressd.conftest import KEY
 from tests.egressd.http import BODY, read
 from tests.egressd.own import SESSION, connect, exchange, opened, request
@@ -31,15 +32,37 @@ ceiling = "private"
 """
 
 
-@pytest.fixture
-def egressd_toml() -> str:
-    return "[session]\nconnections = 3\n"
+@pytest.fixture(scope="module")
+def running_box() -> Iterator[tuple[Box, FakeBroker]]:
+    with tempfile.TemporaryDirectory(prefix="bx") as folder:
+        home = Path(folder)
+        (home / "config").mkdir()
+        (home / "config" / "egressd.toml").write_text("[session]\nconnections = 3\n")
+        broker = FakeBroker(home)
+        with running(home, "egressd", environ={"UP_KEY": KEY}) as box:
+            yield box, broker
+        broker.stop()
 
 
 @pytest.fixture
-def up(home: Path) -> Iterator[Upstream]:
+def box(running_box: tuple[Box, FakeBroker]) -> Iterator[Box]:
+    box, broker = running_box
+    yield box
+    for folder in (box.home / "run" / "sessions").glob("*"):
+        _close(box, folder.name)
+    broker.asked.clear()
+    broker.allow, broker.reasons = True, ["granted"]
+
+
+@pytest.fixture
+def broker(running_box: tuple[Box, FakeBroker]) -> FakeBroker:
+    return running_box[1]
+
+
+@pytest.fixture
+def up(box: Box) -> Iterator[Upstream]:
     with upstream(answer(USAGE)) as found:
-        (home / "grants.toml").write_text(RULES.format(url=found.url))
+        (box.home / "grants.toml").write_text(RULES.format(url=found.url))
         yield found
 
 
@@ -50,7 +73,7 @@ def _close(box: Box, session: str = SESSION) -> None:
 def test_whose_a_call_is_and_where_it_goes_says_the_socket(
     box: Box, up: Upstream, broker: FakeBroker, rows: Callable[..., list[Any]]
 ) -> None:
-    path = opened(box, auth="key")
+    path = opened(box, "run-whose", auth="key")
     told = request(
         "/v1/chat/completions?a=b", BODY, headers="X-Boxmaker-Session: chat-other\r\nAuthorization: Bearer x\r\n"
     )
@@ -61,9 +84,9 @@ def test_whose_a_call_is_and_where_it_goes_says_the_socket(
     assert f"Authorization: Bearer {KEY}".encode() in head
     assert b"chat-other" not in head
     assert [(one.session, one.destination, one.path) for one in broker.asked] == [
-        (SESSION, "up", "/v1/chat/completions")
+        ("run-whose", "up", "/v1/chat/completions")
     ]
-    (row,) = rows(session=SESSION)
+    (row,) = rows(session="run-whose")
     assert (row.status, row.input_tokens, row.output_tokens) == (200, 11, 7)
     assert exchange(path, request("/up/v1/chat/completions", BODY)).status == 404
 
@@ -93,7 +116,7 @@ def test_what_is_opened_and_what_is_not(box: Box, up: Upstream) -> None:
 
 
 def test_a_call_in_flight_finishes_when_its_door_closes(box: Box, up: Upstream, rows: Callable[..., list[Any]]) -> None:
-    path = opened(box)
+    path = opened(box, "run-flight")
     begun, go_on = threading.Event(), threading.Event()
 
     def slowly(connection: socket.socket) -> None:
@@ -105,7 +128,7 @@ def test_a_call_in_flight_finishes_when_its_door_closes(box: Box, up: Upstream, 
     with connect(path) as calling, connect(path) as idle:
         calling.sendall(CALL)
         assert begun.wait(20)
-        _close(box)
+        _close(box, "run-flight")
         assert not path.parent.exists()
         with pytest.raises(OSError):
             connect(path)
@@ -113,10 +136,10 @@ def test_a_call_in_flight_finishes_when_its_door_closes(box: Box, up: Upstream, 
         assert read(idle).error["code"] == "session-closed"
         go_on.set()
         assert read(calling).body == USAGE
-    assert [row.calls for row in rows(session=SESSION)] == [1]
-    _close(box)
+    assert [row.calls for row in rows(session="run-flight")] == [1]
+    _close(box, "run-flight")
     up.script = answer(USAGE)
-    assert exchange(opened(box, auth="key"), CALL).status == 200
+    assert exchange(opened(box, "run-flight", auth="key"), CALL).status == 200
 
 
 def test_one_connection_too_many_is_told_so(box: Box, up: Upstream) -> None:
@@ -171,10 +194,10 @@ def test_after_a_crash_the_doors_are_back(box: Box, up: Upstream) -> None:
 def test_what_a_harness_says_it_used_stands_beside_what_was_seen(
     box: Box, up: Upstream, rows: Callable[..., list[Any]]
 ) -> None:
-    exchange(opened(box), CALL)
+    exchange(opened(box, "run-harness"), CALL)
     for tokens in (5, 50):
         used = HarnessUsage(
-            session=SESSION,
+            session="run-harness",
             call="turn-1",
             destination="up",
             model="scripted-1",
@@ -186,6 +209,6 @@ def test_what_a_harness_says_it_used_stands_beside_what_was_seen(
             reasoning_tokens=None,
         )
         assert box.ask("launcher-egress", used, Ok) == Ok()
-    found = {row.source: (row.input_tokens, row.output_tokens, row.billing) for row in rows(session=SESSION)}
+    found = {row.source: (row.input_tokens, row.output_tokens, row.billing) for row in rows(session="run-harness")}
     assert found["harness"] == (50, 3, "plan")
     assert found["egress"][:2] == (11, 7)
