@@ -4,13 +4,13 @@ A connect is tried again within the time that the caller gives; a request that w
 A request takes the trace along that is under way.
 """
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import msgspec
 
 from proto import frame
@@ -19,6 +19,9 @@ from proto.messages.wire import Error, Request
 from proto.role import trace
 
 _RETRY_SECONDS = 0.1
+_CROWDED_SECONDS = 5.0
+"""A daemon that many connect to at once is waited for so long in any case."""
+_PIECE_BYTES = 1 << 16
 
 
 async def call(
@@ -62,16 +65,15 @@ async def stream(
 
     Leaving the block closes the connection. Raises as `call`, from the block's entry or from the iteration.
     """
-    connection = await _connect(path, connect_within_s, unreachable)
-    async with connection:
+    with await _connect(path, connect_within_s, unreachable) as connection:
         # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
-        with suppress(anyio.BrokenResourceError, OSError):
-            await connection.send(frame.pack(_traced(request)))
+        with suppress(OSError):
+            await _send(connection, frame.pack(_traced(request)))
         yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
 
 
 async def _replies(
-    connection: anyio.abc.SocketStream,
+    connection: socket.socket,
     decoder: frame.Decoder,
     timeout_s: float | None,
     unreachable: str,
@@ -91,19 +93,19 @@ async def _replies(
 
 
 async def _body(
-    connection: anyio.abc.SocketStream, buffer: bytearray, timeout_s: float | None, unreachable: str
+    connection: socket.socket, buffer: bytearray, timeout_s: float | None, unreachable: str
 ) -> bytes | None:
     """The body of the next frame, or None when the daemon has closed between two."""
     try:
         with anyio.fail_after(timeout_s):
             while (end := _end(buffer)) is None or len(buffer) < end:
-                try:
-                    buffer += await connection.receive()
-                except anyio.EndOfStream:
+                piece = await _receive(connection)
+                if not piece:
                     if buffer:
-                        raise Fault(unreachable) from None
+                        raise Fault(unreachable)
                     return None
-    except (TimeoutError, anyio.BrokenResourceError):
+                buffer += piece
+    except OSError:
         raise Fault(unreachable) from None
     body = bytes(buffer[frame.HEADER_BYTES : end])
     del buffer[:end]
@@ -116,15 +118,41 @@ def _end(buffer: bytearray) -> int | None:
     return frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
 
 
-async def _connect(path: Path, within_s: float, unreachable: str) -> anyio.abc.SocketStream:
+async def _connect(path: Path, within_s: float, unreachable: str) -> socket.socket:
+    """A connection. The socket is spoken to as it is: a stream around it costs more than most questions do."""
     deadline = anyio.current_time() + within_s
+    crowded = anyio.current_time() + _CROWDED_SECONDS
     while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            return await anyio.connect_unix(path)
-        except OSError:
-            if anyio.current_time() + _RETRY_SECONDS > deadline:
+            # A connect to a Unix socket is done at once, or fails: EAGAIN says that too many wait (connect(2)).
+            connection.connect(str(path))
+        except OSError as error:
+            connection.close()
+            until = max(deadline, crowded) if isinstance(error, BlockingIOError) else deadline
+            if anyio.current_time() + _RETRY_SECONDS > until:
                 raise Fault(unreachable) from None
             await anyio.sleep(_RETRY_SECONDS)
+        else:
+            return connection
+
+
+async def _send(connection: socket.socket, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[connection.send(view) :]
+        except BlockingIOError:
+            await anyio.wait_writable(connection)
+
+
+async def _receive(connection: socket.socket) -> bytes:
+    """The next bytes; none at the end."""
+    while True:
+        try:
+            return connection.recv(_PIECE_BYTES)
+        except BlockingIOError:
+            await anyio.wait_readable(connection)
 
 
 def _traced(request: msgspec.Struct) -> msgspec.Struct:
