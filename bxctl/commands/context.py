@@ -57,7 +57,9 @@ def list_contexts(
         return exits.OK
     render.table(_HEADERS, map(_row, reply.items), empty="no model call is kept")
     if reply.more:
-        render.line(f"there are older ones; more with: {box.command('context', 'list', '-n', str(last * 10))}")
+        named = () if session is None else ("--session", session)
+        command = box.command("context", "list", *named, "-n", str(min(last * 10, _MOST)))
+        render.line(f"there are older ones; more with: {command}")
     return exits.OK
 
 

@@ -7,13 +7,15 @@ finishes: bodies without a `.json` are nobody's, and bodies of an erased item go
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 import msgspec
 
+from memoryd.kept import folders
 from memoryd.kept import item as names
 from memoryd.kept.item import Slim, Where
 from memoryd.kept.listing import Listing
@@ -25,9 +27,6 @@ from proto.role.log import logger
 
 RETENTION: Final = "retention"
 OWNER: Final = "owner"
-_MOST_SAID_BYTES: Final = 64 << 20
-_MOST_READ_BYTES: Final = 1 << 16
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Holding:
@@ -73,10 +72,15 @@ class Holding:
                 return False
             folder = self._folder(Where(item.kept, item.domain, item.session, item.call))
             durable.make_folder(folder)
-            for part, path in bodies.items():
-                os.rename(path, folder / names.body_name(item.call, part))
-            durable.sync_folder(folder)
-            durable.replace(folder / names.said_name(item.call), names.encoded(item))
+            try:
+                for part, path in bodies.items():
+                    os.rename(path, folder / names.body_name(item.call, part))
+                durable.sync_folder(folder)
+                durable.replace(folder / names.said_name(item.call), names.encoded(item))
+            except OSError:
+                with suppress(OSError):
+                    folders.remove(folder, [names.body_name(item.call, part) for part in bodies])
+                raise
             self._listing.add(item)
             return True
 
@@ -115,7 +119,7 @@ class Holding:
             return b""
         path = self._folder(Where(item.kept, item.domain, item.session, item.call)) / names.body_name(item.call, part)
         try:
-            handle = os.open(path, _READ)
+            handle = os.open(path, folders.READ)
             try:
                 if os.fstat(handle).st_size != said.size_bytes:
                     raise Fault("memory-unavailable", f"{path} is damaged: it has not the size that was kept")
@@ -135,26 +139,37 @@ class Holding:
         """
         with self._lock:
             item = self.find(kept, session, call)
-            if item.erased is not None:
-                return False
             folder = self._folder(Where(kept, item.domain, session, call))
-            durable.replace(folder / names.said_name(call), names.encoded(msgspec.structs.replace(item, erased=why)))
-            _unlink(folder, [names.body_name(call, part.name) for part in item.parts])
-            return True
+            if item.erased is None:
+                erased = msgspec.structs.replace(item, erased=why)
+                durable.replace(folder / names.said_name(call), names.encoded(erased))
+            bodies = [names.body_name(call, part.name) for part in item.parts]
+            if left := [name for name in bodies if os.path.lexists(folder / name)]:
+                folders.remove(folder, left)
+            return item.erased is None
 
     def erase_all(self, kept: KeptKind, session: str, why: str) -> int:
         """Take the bodies of all items of a session away; how many items lost theirs.
 
         Raises:
-            Fault: `kept-unknown`: nothing of it is or was kept; `memory-unavailable`.
+            Fault: `kept-unknown`: nothing of it is or was kept; `memory-unavailable`: one cannot be read, the others
+                are erased.
             OSError: the disk refuses; those before are erased.
 
         """
-        folders = (self._folder(Where(kept, domain, session, "")) for domain in self._domains())
-        calls = sorted(itertools.chain.from_iterable(_known(folder)[0] for folder in folders))
+        places = (self._folder(Where(kept, domain, session, "")) for domain in self._domains())
+        calls = sorted(itertools.chain.from_iterable(folders.known(folder)[0] for folder in places))
         if not calls:
             raise Fault("kept-unknown", "nothing of that kind and session is kept")
-        return sum(self.erase(kept, session, call, why) for call in calls)
+        erased, unreadable = 0, None
+        for call in calls:
+            try:
+                erased += self.erase(kept, session, call, why)
+            except Fault as fault:
+                unreadable = fault
+        if unreadable is not None:
+            raise unreadable
+        return erased
 
     def sweep(self, now: str, breathe: Callable[[], None] = lambda: None) -> int:
         """Erase the bodies whose time has come; how many items lost theirs. What the disk refuses is tried again."""
@@ -188,19 +203,19 @@ class Holding:
         return next((one for one in places if (self._folder(one) / names.said_name(call)).is_file()), None)
 
     def _domains(self) -> list[str]:
-        return sorted(name for name in _folders_of(self._record) if names.is_domain(name))
+        return sorted(name for name in folders.inside(self._record) if names.is_domain(name))
 
     def _folders(self) -> Iterator[tuple[str, KeptKind, Path]]:
         for domain in self._domains():
             for kept in names.KINDS:
                 parent = self._record / domain / names.folder_name(kept)
-                for session in _folders_of(parent):
+                for session in folders.inside(parent):
                     if is_session_id(session):
                         yield domain, kept, parent / session
 
     def _read(self, where: Where) -> KeptItem | None:
         path = self._folder(where) / names.said_name(where.call)
-        data = _data_of(str(path))
+        data = folders.content(str(path))
         item = None if data is None else names.decoded(data)
         # What lies in another's place is none: a copy that a hand made.
         if item is None or (item.kept, item.domain, item.session, item.call) != where:
@@ -211,7 +226,7 @@ class Holding:
     def _slim(self, folder: str, where: Where) -> Slim | None:
         """As `_read`, of an item only what a listing takes: there are very many of them."""
         path = f"{folder}/{names.said_name(where.call)}"
-        data = _data_of(path)
+        data = folders.content(path)
         item = None if data is None else names.decoded_slim(data)
         if item is None or item.where != where:
             logger().error("kept-item-unreadable", path=path)
@@ -223,7 +238,7 @@ class Holding:
         found: list[Slim] = []
         with self._lock:
             durable.sweep_temporaries(folder)
-            said, bodies = _known(folder)
+            said, bodies = folders.known(folder)
             for call in sorted(said):
                 item = self._slim(str(folder), Where(kept, domain, folder.name, call))
                 if item is not None:
@@ -233,53 +248,5 @@ class Holding:
             left = list(itertools.chain.from_iterable(bodies.values()))
             if left:
                 logger().info("kept-leftovers-removed", folder=str(folder), files=len(left))
-                _unlink(folder, left)
+                folders.remove(folder, left)
         return found
-
-
-def _data_of(path: str) -> bytes | None:
-    try:
-        handle = os.open(path, _READ)
-    except OSError:
-        return None
-    try:
-        data = piece = os.read(handle, _MOST_READ_BYTES)
-        while len(piece) == _MOST_READ_BYTES and len(data) < _MOST_SAID_BYTES:
-            piece = os.read(handle, _MOST_READ_BYTES)
-            data += piece
-        return data
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-
-
-def _folders_of(path: Path) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _known(folder: Path) -> tuple[set[str], dict[str, list[str]]]:
-    """The calls that a folder has the `.json` of, and the bodies of each call; what else lies there is not ours."""
-    said: set[str] = set()
-    bodies: dict[str, list[str]] = {}
-    try:
-        found = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        found = []
-    for name in found:
-        call, is_said = names.call_of(name) or (None, False)
-        if call is not None and is_said:
-            said.add(call)
-        elif call is not None:
-            bodies.setdefault(call, []).append(name)
-    return said, bodies
-
-
-def _unlink(folder: Path, files: Iterable[str]) -> None:
-    for name in files:
-        (folder / name).unlink(missing_ok=True)
-    durable.sync_folder(folder)

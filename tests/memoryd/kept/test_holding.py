@@ -19,6 +19,10 @@ from tests.memoryd.kept.items import BODIES, Store, item
 NOW = "2026-10-24T21:02:03Z"
 
 
+def _full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 @pytest.fixture
 def store(home: Path) -> Store:
     return Store(home).taken_up()
@@ -139,14 +143,45 @@ def test_a_disk_that_refuses_a_sweep_is_asked_again(store: Store, monkeypatch: p
     for call in ("c1", "c2"):
         store.hand_over(item(call))
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "replace", full)
+        patch.setattr(durable, "replace", _full)
         assert store.holding.sweep(NOW) == 0
     store.check()
     assert store.holding.sweep(NOW) == 2
+
+
+def test_a_disk_that_refuses_an_item_keeps_nothing_of_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(durable, "replace", _full)
+        store.hand_over(item())
+    assert store.files() == []
+    assert store.hand_over(item())
+    store.check()
+
+
+def test_bodies_that_the_disk_would_not_let_go_go_when_it_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for call in ("c1", "c2"):
+        store.hand_over(item(call))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", _full)
+        with pytest.raises(OSError, match="No space"):
+            store.holding.erase("contexts", "chat-a", "c1", "owner")
+        assert store.holding.sweep(NOW) == 0
+    assert store.holding.erase("contexts", "chat-a", "c1", "owner") is False
+    assert store.holding.sweep(NOW) == 0
+    store.check()
+    assert [one.erased for one in store.listed()] == ["retention", "owner"]
+
+
+def test_one_that_cannot_be_read_keeps_no_other_from_being_erased(store: Store) -> None:
+    for call in ("c1", "c2", "c3"):
+        store.hand_over(item(call))
+    (store.record / "dom-me/.contexts/chat-a/c2.json").write_text("{")
+    with pytest.raises(Fault, match=r"c2\.json cannot be read"):
+        store.holding.erase_all("contexts", "chat-a", "owner")
+    assert [one.erased for one in store.listed()] == ["owner", "owner"]
 
 
 def test_a_sweep_that_is_stopped_goes_on_later(store: Store) -> None:
