@@ -55,10 +55,10 @@ class JsonLines:
             os.fsync(file.fileno())
         return Torn(self.path, size - whole)
 
-    def append(self, *lines: Mapping[str, Any]) -> bytes:
+    def append(self, *lines: Mapping[str, Any], sync: bool = True) -> bytes:
         """Append lines, and fsync; the folder before that when the file is new, so that a line is there or is not.
 
-        Gives the bytes of the lines.
+        Gives the bytes of the lines. Without `sync` they are on disk only once `sync` is called.
 
         Raises:
             OSError: nothing was appended; what was half written is cut off again.
@@ -73,13 +73,22 @@ class JsonLines:
             before = os.fstat(handle).st_size
             try:
                 durable.write_whole(handle, data)
-                os.fsync(handle)
+                if sync:
+                    os.fsync(handle)
             except OSError:
                 os.ftruncate(handle, before)
                 raise
         finally:
             os.close(handle)
         return data
+
+    def sync(self) -> None:
+        """Have every line on disk that was appended."""
+        handle = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     def read(self) -> Iterator[Line | None]:
         """The complete lines in order; None for one that is not a JSON object."""
@@ -118,6 +127,14 @@ class FileState(NamedTuple):
     first_bad: int | None
 
 
+class End(NamedTuple):
+    """Where a journal ended: what has it on disk up to there, how many lines it had, and the last one's hash."""
+
+    sync: Callable[[], None]
+    lines: int
+    head: str
+
+
 class Journal:
     """A chained journal: the lines of its files, in the order of the files' names, are one chain.
 
@@ -133,8 +150,14 @@ class Journal:
         self._head = chain.ZERO
         self._count = 0
         self._unsure = False
+        self._kept_lines = 0
         self._good: list[Part] | None = None
         self._since = 0
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return self._count
 
     def files(self) -> list[Path]:
         """The journal's files, oldest first."""
@@ -165,8 +188,10 @@ class Journal:
         self._keep_good()
         return torn, bad
 
-    def append(self, name: str, line: Mapping[str, Any]) -> Line:
+    def append(self, name: str, line: Mapping[str, Any], *, sync: bool = True) -> Line:
         """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored.
+
+        Without `sync` the line is on disk, and its head kept, only once `synced` is called or a later line is appended.
 
         Raises:
             OSError: the line is not there, or only its head could not be kept.
@@ -177,13 +202,27 @@ class Journal:
         sealed = chain.seal(line, self._head, self._text_fields)
         # A disk that refuses may refuse to cut off again what it took: then the files say where the chain ends.
         self._unsure = True
-        raw = JsonLines(self._folder / name).append(sealed)
+        raw = JsonLines(self._folder / name).append(sealed, sync=sync)
         self._unsure = False
         self._grow(name, raw, sealed)
         self._head = sealed["hash"]
         self._count += 1
-        self._keep_head()
+        if sync:
+            self._keep(self._count, self._head)
         return sealed
+
+    def end(self, name: str) -> "End":
+        """The journal as it ends now, in the file `name`; its `sync` may run in a thread beside further appends."""
+        return End(JsonLines(self._folder / name).sync, self._count, self._head)
+
+    def synced(self, end: "End") -> None:
+        """Keep the head of an end that is on disk, unless a later one is kept already."""
+        if end.lines > self._kept_lines:
+            self._keep(end.lines, end.head)
+
+    def doubt(self) -> None:
+        """A sync failed: what the files hold is looked at before the next line."""
+        self._unsure = True
 
     def _grow(self, name: str, raw: bytes, sealed: Line) -> None:
         """What was found good has one more line, unless it is one that is never good."""
@@ -195,19 +234,21 @@ class Journal:
             good.append(Part(name))
         good[-1].add(raw, sealed["hash"])
         self._since += 1
-        self._keep_good()
 
     def _keep_good(self) -> None:
         if self._good is not None and self._since >= _LINES_APART:
             proven.keep(self._proven, self._good)
             self._since = 0
 
-    def _keep_head(self) -> None:
+    def _keep(self, count: int, head: str) -> None:
         """Write the head over the old one, in one call and without an fsync: after a crash it may be behind.
 
         The line that it speaks of is on disk already, so that it is never ahead.
         """
-        kept = compact({"lines": self._count, "head": self._head}).ljust(_HEAD_BYTES).encode()
+        self._kept_lines = count
+        if count == self._count:
+            self._keep_good()
+        kept = compact({"lines": count, "head": head}).ljust(_HEAD_BYTES).encode()
         if not self._heads.exists() or self._heads.stat().st_size != _HEAD_BYTES:
             durable.replace(self._heads, kept)
             return

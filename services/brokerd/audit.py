@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import msgspec
 
 from brokerd.decide import Decision
@@ -38,6 +39,8 @@ class Audit:
         self._state = home / "state/brokerd"
         self._clock = clock
         self._journal = Journal(self._folder, FILE, self._state / "heads", _TEXT_FIELDS)
+        self._syncing = anyio.Lock()
+        self._on_disk = 0
 
     def open(self) -> None:
         """Mend a torn last line, check the chain, and mark a break where there is one."""
@@ -51,23 +54,30 @@ class Audit:
             logger().error("journal-damaged", path=str(state.path), first_bad=state.first_bad)
             self._journal.mark_break(FILE, {"kind": "chain_break", "time": self._now(), "first_bad": state.first_bad})
 
-    def decision(self, call: dict[str, Any], decision: Decision, arguments: dict[str, Any] | None) -> None:
-        """A decision on a call or on bytes that would leave; `call` names it."""
-        grant = decision.grant
-        self._append(
-            "decision",
-            {
-                **call,
-                **_arguments(arguments),
-                "verdict": decision.verdict,
-                "reasons": list(decision.reasons),
-                "grant": grant.id if grant else None,
-                "grant_sha256": grant.sha256 if grant else None,
-                "policy": decision.policy,
-                **_label(decision.label),
-                "cites": [],
-            },
-        )
+    def decision(self, call: dict[str, Any], decision: Decision, arguments: dict[str, Any]) -> None:
+        """A decision on a call; `call` names it."""
+        self._append("decision", _decided({**call, **_arguments(arguments)}, decision))
+
+    async def leaving(self, call: dict[str, Any], decision: Decision) -> None:
+        """A decision on bytes that would leave. Those that come at once share the wait for the disk.
+
+        Raises:
+            OSError: the line is not on disk.
+
+        """
+        line = _decided(call, decision)
+        count = self._append("decision", line, sync=False)
+        async with self._syncing:
+            if count <= self._on_disk:
+                return
+            end = self._journal.end(FILE)
+            try:
+                await anyio.to_thread.run_sync(end.sync)
+            except OSError:
+                self._journal.doubt()
+                raise
+            self._journal.synced(end)
+            self._on_disk = max(self._on_disk, end.lines)
 
     def result(self, call: dict[str, Any], *, ok: bool, label: Label, session_label: Label) -> None:
         """How a call ended: the label of its result, and the session's with it."""
@@ -106,11 +116,31 @@ class Audit:
             for state in self._journal.verify()
         ]
 
-    def _append(self, kind: str, line: dict[str, Any]) -> None:
-        self._journal.append(FILE, {"kind": kind, "time": self._now(), **line})
+    def _append(self, kind: str, line: dict[str, Any], *, sync: bool = True) -> int:
+        """Append a line; how many the journal has with it."""
+        self._journal.append(FILE, {"kind": kind, "time": self._now(), **line}, sync=sync)
+        count = self._journal.count
+        if sync:
+            # A later line's wait for the disk covers every line before it.
+            self._on_disk = count
+        return count
 
     def _now(self) -> str:
         return stamp(self._clock())
+
+
+def _decided(call: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    grant = decision.grant
+    return {
+        **call,
+        "verdict": decision.verdict,
+        "reasons": list(decision.reasons),
+        "grant": grant.id if grant else None,
+        "grant_sha256": grant.sha256 if grant else None,
+        "policy": decision.policy,
+        **_label(decision.label),
+        "cites": [],
+    }
 
 
 def arguments_sha256(arguments: dict[str, Any]) -> str:
@@ -121,9 +151,7 @@ def arguments_sha256(arguments: dict[str, Any]) -> str:
         return digest(compact(arguments).encode())
 
 
-def _arguments(arguments: dict[str, Any] | None) -> dict[str, Any]:
-    if arguments is None:
-        return {}
+def _arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     text = compact(arguments)
     kept = {"arguments_sha256": arguments_sha256(arguments), "arguments": text[:_LONGEST_ARGUMENTS_CHARS]}
     return kept if len(text) <= _LONGEST_ARGUMENTS_CHARS else {**kept, "arguments_chars": len(text)}

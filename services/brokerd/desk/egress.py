@@ -39,7 +39,7 @@ class EgressDesk:
             decision = msgspec.structs.replace(decision, label=self._label(request.session))
         elif request.hosted_tools:
             self._taint.distrust(request.session, "hosted-tool")
-        self._audit.decision(_asked(request), decision, None)
+        await self._audit.leaving(_asked(request), decision)
         more = told.of_egress(request.session, request.call, request.destination)
         told.decided(began_ns, f"egress.{request.what}", self._sessions.find(request.session), decision, more)
         return EgressDecision(

@@ -183,3 +183,31 @@ def test_opening_shows_every_readable_line_once(home: Path) -> None:
     _, bad = journal.open(lambda line: shown.append(line["n"]))
     assert shown == [0, 1, 2, 3]
     assert (bad[0].path.name, bad[0].first_bad) == ("2026-01.jsonl", 3)
+
+
+def test_a_line_that_waits_for_the_disk_has_no_head_yet(home: Path) -> None:
+    journal = _filled(home, 2)
+    before = (home / "heads.json").read_bytes()
+    journal.append("2026-02.jsonl", {"n": 2, "text": "x"}, sync=False)
+    journal.append("2026-02.jsonl", {"n": 3, "text": "y"}, sync=False)
+    assert (home / "heads.json").read_bytes() == before
+    end = journal.end("2026-02.jsonl")
+    end.sync()
+    journal.synced(end)
+    assert json.loads((home / "heads.json").read_bytes())["lines"] == 4
+    # What is kept never goes back, however late a sync is told of.
+    journal.append("2026-02.jsonl", {"n": 4, "text": "z"})
+    journal.synced(end)
+    assert json.loads((home / "heads.json").read_bytes())["lines"] == 5
+    assert _first_bad(home) == []
+
+
+def test_after_a_sync_that_failed_the_files_say_where_the_chain_ends(home: Path) -> None:
+    journal = _filled(home, 2)
+    path = home / "2026-02.jsonl"
+    journal.append(path.name, {"n": 2, "text": "x"}, sync=False)
+    journal.doubt()
+    path.write_bytes(b"")
+    journal.append(path.name, {"n": 3, "text": "y"})
+    assert [line["n"] for line in journal.lines()] == [0, 1, 3]
+    assert _first_bad(home) == []
