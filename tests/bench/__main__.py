@@ -59,6 +59,19 @@ def _egress() -> None:
             _say([line])
 
 
+def _spend() -> None:
+    from tests.bench import spend
+
+    with _home() as home:
+        _say([spend.measure(home)])
+
+
+def _soak() -> None:
+    from tests.egressd import soak
+
+    soak.main(["--calls", "10000"])
+
+
 def _hostile() -> None:
     from tests.hostile import frames
 
@@ -78,6 +91,8 @@ MEASURES: Final[dict[str, Callable[[], None]]] = {
     "box": _box,
     "egress": _egress,
     "recall": _recall,
+    "spend": _spend,
+    "soak": _soak,
     "hostile": _hostile,
     "kills": _kills,
 }

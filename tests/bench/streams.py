@@ -51,23 +51,22 @@ async def _answer(writer: asyncio.StreamWriter, events: int, gap_ms: float) -> N
     for number in range(events):
         if number and gap_ms:
             await asyncio.sleep(gap_ms / 1e3)
-        _chunk(
-            writer, {"choices": [{"index": 0, "delta": {"role": "assistant", "content": f"{time.monotonic():.6f} "}}]}
-        )
+        said = f"{time.monotonic():.6f} "
+        writer.write(chunk({"choices": [{"index": 0, "delta": {"role": "assistant", "content": said}}]}))
         await writer.drain()
-    _chunk(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    _chunk(
-        writer, {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": events, "total_tokens": events + 9}}
-    )
+    writer.write(chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
+    usage = {"prompt_tokens": 9, "completion_tokens": events, "total_tokens": events + 9}
+    writer.write(chunk({"choices": [], "usage": usage}))
     data = b"data: [DONE]\n\n"
     writer.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data))
     await writer.drain()
 
 
-def _chunk(writer: asyncio.StreamWriter, value: dict[str, object]) -> None:
+def chunk(value: dict[str, object]) -> bytes:
+    """A chunk of a chat completion as an event, in a chunk of HTTP."""
     shape = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "fast-1", **value}
     data = b"data: " + json.dumps(shape).encode() + b"\n\n"
-    writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+    return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 async def stream(target: Target, events: int, gap_ms: float) -> Timed:
