@@ -42,7 +42,7 @@ PATHS: Final = (
     HomePath("state/memoryd/", "memoryd", (), "intents, heads, answered calls"),
     HomePath("audit/", "brokerd", (), "decisions.jsonl, chained"),
     HomePath("state/brokerd/", "brokerd", (), "session labels, approvals, heads"),
-    HomePath("state/egressd/", "egressd", (), "usage and spend; contexts that wait for memoryd"),
+    HomePath("state/egressd/", "egressd", (), "usage and spend; open sessions; contexts that wait for memoryd"),
     HomePath("sessions/", "loopd", ("memoryd",), "baselines and logs"),
     HomePath("state/loopd/", "loopd", (), "what loopd keeps between starts"),
     HomePath("homes/", "launcherd", (), "private homes of harnesses"),

@@ -66,7 +66,7 @@ class EgressOpen(Request, frozen=True, tag="egress_open"):
 
 
 class EgressOpened(Reply, frozen=True, tag="egress_opened"):
-    """The socket accepts. `path` is absolute; `stand_in` is what a client gives in place of a key that egressd holds."""
+    """The socket accepts. `path` is absolute; `stand_in` is what a client gives in place of a key that is held here."""
 
     path: str
     stand_in: str
