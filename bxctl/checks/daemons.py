@@ -9,7 +9,7 @@ from bxctl.places import OWNER_ROWS, Box
 from bxctl.render import flat
 from proto.faults import Fault
 from proto.messages.broker import Approvals, ApprovalsReply, Grants, GrantsReply, PolicyShow, PolicyShowReply
-from proto.messages.egress import Destinations, DestinationsReply
+from proto.messages.egress import Destinations, DestinationsReply, Models, ModelsReply
 from proto.messages.loop import Sessions, SessionsReply
 from proto.messages.memory import MemoryShow, MemoryShowReply
 from proto.messages.wire import Verify, VerifyReply
@@ -122,6 +122,15 @@ def destinations(box: Box, wanted: str | None) -> Looked:
     return Looked("destinations", f"{len(reply.destinations)}, {ready} with what they need", tuple(findings))
 
 
+def prices(box: Box) -> Looked:
+    """prices.toml as egressd reads it."""
+    reply: ModelsReply = box.ask("owner-egress", Models(), ModelsReply)
+    mend = editor(box.home / "prices.toml")
+    findings = (Finding("prices.toml", reply.problem, mend, "prices-invalid"),) if reply.problem else ()
+    named = {one.priced_as for one in reply.models} - {None}
+    return Looked("prices", f"{len(named):,} models have one", findings)
+
+
 def sessions(box: Box) -> Looked:
     """Sessions that cannot go on."""
     reply: SessionsReply = box.ask("owner-loop", Sessions(last=1000), SessionsReply)
@@ -164,6 +173,7 @@ def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked
         ("owner-broker", "approvals", lambda: approvals(box)),
         ("owner-broker", "journals of brokerd", lambda: journals(box, "owner-broker")),
         ("owner-egress", "destinations", lambda: destinations(box, wanted)),
+        ("owner-egress", "prices", lambda: prices(box)),
         ("owner-loop", "sessions", lambda: sessions(box)),
     )
     for row, name, look in table:

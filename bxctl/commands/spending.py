@@ -77,7 +77,7 @@ def cost(
         rows = [Bar(row.session, row.nusd, _money(row)) for row in reply.rows if row.nusd]
         _chart(rows, empty="nothing that has a price was called")
     else:
-        headers = ("session", "calls", "cost", "priced", "unpriced", "plan", "harness")
+        headers = ("session", "calls", "cost", "unpriced", "plan", "harness")
         render.table(headers, map(_cost_row, reply.rows), empty="no model was called")
         _say(_cost_notes(reply))
     return _with_prices(reply.problem)
@@ -160,7 +160,7 @@ def _money(row: CostRow) -> str:
 
 def _cost_row(row: CostRow) -> tuple[str | None, ...]:
     paid = bool(row.nusd or row.metered_tokens or row.unpriced_models or row.partial)
-    tokens = (row.metered_tokens, row.unpriced_tokens, row.plan_tokens, row.harness_tokens)
+    tokens = (row.unpriced_tokens, row.plan_tokens, row.harness_tokens)
     return (
         row.session,
         f"{row.calls:,}",

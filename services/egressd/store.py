@@ -38,9 +38,9 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     destination: str
     model: str
     began: str
-    api: str = "openai-chat"
-    auth: str = "key"
-    billing: Billing = "metered"
+    api: str
+    auth: str
+    billing: Billing
     counted: Amount = Amount()
 
 

@@ -53,6 +53,7 @@ def well(bxctl: Bxctl, fakes: Fakes) -> Fakes:
         .answer(
             "owner-egress", egress.Destinations, egress.DestinationsReply(destinations=[LOCAL, OPENAI], problem=None)
         )
+        .answer("owner-egress", egress.Models, egress.ModelsReply(models=[], source=None, problem=None))
         .answer("owner-loop", loop.Sessions, loop.SessionsReply(sessions=[], total=0))
     )
 
@@ -129,6 +130,13 @@ def test_left_out_entries_are_named_with_their_rule(bxctl: Bxctl, well: Fakes, h
             "memory-unavailable",
         ),
         ("index: the log chat-1/0.jsonl could not be read to its end", "bxctl reindex", "memory-index-damaged"),
+    ]
+
+
+def test_prices_that_cannot_be_read(bxctl: Bxctl, well: Fakes, home: Path) -> None:
+    well.answer("owner-egress", egress.Models, egress.ModelsReply(models=[], source=None, problem="line 3: models.a"))
+    assert _problems(bxctl, well) == [
+        ("prices.toml: line 3: models.a", f"$EDITOR {home}/prices.toml", "prices-invalid")
     ]
 
 

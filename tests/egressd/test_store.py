@@ -51,7 +51,8 @@ def store(tmp_path: Path) -> Iterator[UsageStore]:
 
 
 def begin(store: UsageStore, call: str, **parts: Any) -> None:
-    store.begin(Begun(**{"call": call, "session": S, "destination": "up", "model": "m", "began": AT, **parts}))
+    told = {"api": "openai-chat", "auth": "key", "billing": "metered", "began": AT}
+    store.begin(Begun(**{"call": call, "session": S, "destination": "up", "model": "m", **told, **parts}))
 
 
 def settle(store: UsageStore, call: str, **parts: Any) -> None:
