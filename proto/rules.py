@@ -115,6 +115,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     spend: dict[DestinationName, Spend] = {}
     domains: dict[DomainId, Domain] = {}
 
+    def __post_init__(self) -> None:
+        """Refuse limits of a destination that there is not: a name that is misspelt would limit nothing."""
+        for name in self.spend:
+            if name not in self.destinations:
+                raise ValueError(f"spend.{name} limits a destination that is not there")
+
 
 FILE: Final = "grants.toml"
 NUSD: Final = 10**9

@@ -134,7 +134,7 @@ def test_nothing_leaves_that_the_built_in_policy_would_keep(
 ) -> None:
     session = None if is_open is None else _session(label, is_open)
     named = {"local": place} if place else {}
-    rules = Rules(destinations=named, spend={"local": spend} if spend else {}) if readable else None
+    rules = Rules(destinations=named, spend={"local": spend} if spend and named else {}) if readable else None
     term = facts.of_egress(ask, session, label, rules, now())
     built_in = read(ENGINE.ask(facts.EGRESS, term_of(term)))
     kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
