@@ -6,6 +6,7 @@ A model is priced by its exact name, or else by the longest name in the table th
 
 import math
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -24,6 +25,7 @@ FILE: Final = "prices.toml"
 _BOUNDARIES: Final = "-.:@"
 _NUSD_PER_TOKEN: Final = 1000
 """Nano-dollars a token, of a price of one US dollar per million."""
+_LARGEST_BYTES: Final = 1 << 20
 _LONGEST_CAUSE_CHARS: Final = 300
 
 
@@ -131,12 +133,22 @@ def read(path: Path) -> Table:
     if not os.path.lexists(path):
         return Table()
     try:
+        return msgspec.convert(tomllib.loads(_text(path), parse_float=Decimal), Table)
+    except (OSError, ValueError, RecursionError) as error:
+        problem = f"{path}: {clip(str(error), _LONGEST_CAUSE_CHARS)}"
+    try:
+        # Once more for the line and the key. Numbers lose digits this way, so it is not the one that counts.
         load(path, Table)
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal), Table)
     except Fault as fault:
-        raise Fault("prices-invalid", fault.message) from None
-    except (OSError, ValueError) as error:
-        raise Fault("prices-invalid", f"{path}: {clip(str(error), _LONGEST_CAUSE_CHARS)}") from None
+        problem = fault.message
+    raise Fault("prices-invalid", problem)
+
+
+def _text(path: Path) -> str:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_BYTES:
+        raise OSError("it is not a file of settings")
+    return path.read_text(encoding="utf-8")
 
 
 def priced_as(model: str, names: Mapping[str, Any]) -> str | None:

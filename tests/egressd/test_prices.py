@@ -136,3 +136,18 @@ def test_a_damaged_file_is_told_with_its_place(home: Path, text: str, says: str)
     assert caught.value.code == "prices-invalid"
     assert says in caught.value.message
     assert Prices(home).problem == caught.value.message
+
+
+@pytest.mark.parametrize("what", ["folder", "fifo", "nowhere", "large"])
+def test_what_is_no_file_of_settings_is_told_and_not_waited_for(home: Path, what: str) -> None:
+    path = home / "prices.toml"
+    match what:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "nowhere":
+            path.symlink_to(home / "none")
+        case _:
+            path.write_text("#" * ((1 << 20) + 1))
+    assert str(path) in (Prices(home).problem or "")
