@@ -31,6 +31,7 @@ from egressd.spans import Spans, collected
 from egressd.store import UsageStore
 from egressd.tunnel import Tunnels
 from egressd.wire.dial import tls_context
+from egressd.wire.warm import Warm
 from proto import sockets
 from proto.faults import Fault
 from proto.role import clock, durable
@@ -50,6 +51,7 @@ class _Parts(NamedTuple):
     store: UsageStore
     books: Books
     contexts: Contexts
+    warm: Warm
     calls: Calls
     fetcher: Fetcher
     tunnels: Tunnels
@@ -96,6 +98,7 @@ async def _serve(config: Config, home: Path, parts: _Parts, spans: Spans | None,
         tasks.start_soon(loop.serve, listening)
         tasks.start_soon(parts.mcp.run)
         tasks.start_soon(parts.contexts.run)
+        tasks.start_soon(parts.warm.run)
         if spans is not None:
             tasks.start_soon(spans.receive)
         ready()
@@ -115,7 +118,7 @@ def _parts(config: Config, home: Path, store: UsageStore) -> _Parts:
         clock=clock.now,
     )
     ask = Asking(_at(home, config.sockets.decisions, "egress-broker", "broker.sock"), config.relay)
-    relaying = Relaying(config.relay, destinations, tls, flights, ask)
+    relaying = Relaying(config.relay, destinations, tls, flights, ask, Warm(config.relay.warm_s))
     tunnels = Tunnels(
         limits=config.tunnel,
         destinations=destinations,
@@ -140,6 +143,7 @@ def _parts(config: Config, home: Path, store: UsageStore) -> _Parts:
         store=store,
         books=books,
         contexts=contexts,
+        warm=relaying.warm,
         calls=Calls(credentials, books, relaying, contexts),
         fetcher=Fetcher(config.fetch, tls),
         tunnels=tunnels,

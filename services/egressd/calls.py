@@ -208,7 +208,15 @@ def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:
 
 def _request(call: _Ready, carries: Carried) -> h11.Request:
     target = call.place.prefix + call.target
-    return for_upstream(call.head, call.route.api, call.place.authority, target, carries, call.body_bytes)
+    return for_upstream(
+        call.head,
+        call.route.api,
+        call.place.authority,
+        target,
+        carries,
+        call.body_bytes,
+        keep=call.place.target.tls,
+    )
 
 
 def _left(call: _Ready, decision: EgressDecision, redactor: Redactor) -> Left:

@@ -49,6 +49,8 @@ class Relay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The largest body of a request; over 1 MiB it is spooled to an unlinked file."""
     connect_s: Seconds = 15.0
     """How long a connection to a destination may take, its name and TLS included."""
+    warm_s: Annotated[float, msgspec.Meta(ge=0)] = 15.0
+    """How long a connection with TLS is kept for the next call of the same session."""
     room_s: Seconds = 60.0
     """How long a call waits for room below a spend limit while others, which have reserved it, are under way."""
     ask_s: Seconds = 10.0

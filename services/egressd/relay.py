@@ -19,6 +19,7 @@ from egressd.verdict import check
 from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
+from egressd.wire.warm import Warm
 from proto.faults import Fault
 from proto.messages.broker import EgressAsk, EgressDecision
 
@@ -46,6 +47,7 @@ class Relaying(NamedTuple):
     tls: ssl.SSLContext
     flights: Flights
     ask: Ask
+    warm: Warm
 
 
 Allowed = Callable[[EgressDecision], None]
@@ -71,7 +73,8 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
         if shared.destinations.find(call.place.name) is not call.place:
             raise Fault("rules-invalid", _CHANGED)
         allowed(decision)
-        upstream = await connected(call.place, shared)
+        whom = (call.place.target, call.ask.session)
+        upstream = await shared.warm.take(whom) or await connected(call.place, shared)
         flight.on_cut = upstream.cut
         try:
             if not flight.label_rose:
@@ -81,8 +84,10 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
             if not flight.label_rose:
                 raise
         finally:
-            with anyio.CancelScope(shield=True):
-                await upstream.aclose()
+            kept = call.place.target.tls and answer.reusable and not flight.label_rose
+            if not (kept and shared.warm.keep(whom, upstream)):
+                with anyio.CancelScope(shield=True):
+                    await upstream.aclose()
     if flight.label_rose and answer.status is None:
         raise Fault("ceiling")
     return flight

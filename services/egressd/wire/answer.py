@@ -77,6 +77,12 @@ class Answer:
             None if model is None else self._redactor.whole(model.encode("utf-8", "replace")).decode("utf-8", "replace")
         )
 
+    @property
+    def reusable(self) -> bool:
+        """Whether the upstream's connection may carry another exchange: both sides have ended this one, and say so."""
+        both = (self._upstream.our_state, self._upstream.their_state)
+        return both == (h11.DONE, h11.DONE) and self._upstream.trailing_data == (b"", False)
+
     def to_upstream(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> bytes:
         """The bytes of a part of the request."""
         self.begun = True

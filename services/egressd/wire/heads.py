@@ -148,9 +148,16 @@ def named_headers(request: h11.Request, api: Api) -> Headers:
 
 
 def for_upstream(
-    request: h11.Request, api: Api, authority: str, target: str, carried: Carried, body_bytes: int
+    request: h11.Request,
+    api: Api,
+    authority: str,
+    target: str,
+    carried: Carried,
+    body_bytes: int,
+    *,
+    keep: bool = False,
 ) -> h11.Request:
-    """The head that the upstream gets.
+    """The head that the upstream gets; it may keep the connection only where `keep` says so.
 
     An answer that is not compressed is asked for, so that a key in it can be masked and its text be kept.
     """
@@ -159,7 +166,8 @@ def for_upstream(
     headers += [(b"Accept-Encoding", b"identity"), *carried.put]
     if body_bytes or request.method == b"POST":
         headers.append((b"Content-Length", str(body_bytes).encode("ascii")))
-    headers.append((b"Connection", b"close"))
+    if not keep:
+        headers.append((b"Connection", b"close"))
     return h11.Request(method=request.method, target=target, headers=headers)
 
 
