@@ -45,7 +45,7 @@ def test_without_a_question_a_chat_is_opened(tmp_path: Path) -> None:
 
 def test_every_target_is_explained() -> None:
     text = (tree.ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^([a-z0-9]+):(.*)", text, re.MULTILINE)
+    targets = re.findall(r"^([a-z0-9-]+):(.*)", text, re.MULTILINE)
     assert [name for name, rest in targets if "## " not in rest] == []
     assert set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split()) == {name for name, _ in targets}
 

@@ -1,5 +1,6 @@
 """What the meters of all APIs do alike: look through an answer for the texts that can hold a usage or a model."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -11,7 +12,7 @@ _LONGEST_NAME_CHARS: Final = 256
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Reading:
+class Reading(ABC):
     """The meter of one answer without what is the API's own: `_take` and `usage`.
 
     Most events hold neither a usage nor a model. What does not even have the name of one in it is not decoded; of what
@@ -39,9 +40,9 @@ class Reading:
         if self._usage_name in text or (self.model is None and self._model_name in text):
             self._take(text)
 
+    @abstractmethod
     def _take(self, text: bytes) -> None:
         """Take the usage and the model out of a JSON text."""
-        raise NotImplementedError
 
     def _named(self, untrusted: Any) -> None:
         """Take a model's name."""
