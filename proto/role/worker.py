@@ -76,8 +76,7 @@ class Worker:
         """
         try:
             with anyio.fail_after(timeout_s):
-                await self._stream.send(LENGTH.pack(len(request)))
-                await self._stream.send(request)
+                await self._stream.send(LENGTH.pack(len(request)) + request)
                 return await self._receive()
         except TimeoutError:
             await self.end()
