@@ -107,6 +107,8 @@ class EgressDecider:
         self._watched = Watched(home / FILE, None, _LARGEST_RULES_BYTES)
         self._policy = policy
         self._clock = clock
+        self._read: bytes | None = None
+        self._parsed: Rules | None = None
 
     async def decide(self, ask: EgressAsk, session: Session | None, label: Label) -> Decision:
         """The decision under the ceilings as grants.toml has them now."""
@@ -120,6 +122,12 @@ class EgressDecider:
         content = self._watched.read().get(FILE, b"")
         if isinstance(content, OSError):
             return None
+        # TOML is read slowly; the same bytes are the same rules.
+        if content != self._read:
+            self._read, self._parsed = content, self._parse(content)
+        return self._parsed
+
+    def _parse(self, content: bytes) -> Rules | None:
         try:
             return parse(content.decode(), FILE, Rules)
         except Exception as error:  # noqa: BLE001  (rules that cannot be read are none, whatever the reason)
