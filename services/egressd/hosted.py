@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from egressd import remote
 from egressd.bodies import Object, field, folded, object_of
 from proto.escape import clip
 from proto.faults import Fault
@@ -76,7 +77,7 @@ _GEMINI_HOSTED: Final = {
 
 
 def hosted(api: Api, body: Object, model: str) -> tuple[str, ...]:
-    """The names of the tools run by the provider that a request names, each once, sorted.
+    """The names of the tools run by the provider that a request names or needs, each once, sorted.
 
     Raises:
         Fault: `request-invalid`: tools have not their shape.
@@ -91,7 +92,9 @@ def hosted(api: Api, body: Object, model: str) -> tuple[str, ...]:
             found = _gemini(body)
         case "code-assist":
             found = _gemini(object_of(body, "request"))
-    return tuple(sorted(set(found)))
+    inner = object_of(body, "request") if api == "code-assist" else body
+    addresses = [remote.NAME] if remote.follows(api, inner) else []
+    return tuple(sorted({*found, *addresses}))
 
 
 def check(names: Sequence[str], allowed: Sequence[str], destination: str) -> None:

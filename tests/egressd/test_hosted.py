@@ -74,6 +74,52 @@ HOSTED: list[Row] = [
     ("code-assist", {"model": "m", "Request": tools({"url_context": {}})}, ("web_fetch",)),
 ]
 
+SENT = "data:image/png;base64,iVBORw0KGgo="
+AWAY = "https://collector.example/?q=secret"
+
+
+def _said(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": list(parts)}]}
+
+
+def _gemini(uri: str) -> dict[str, Any]:
+    return {"contents": [{"parts": [{"fileData": {"mimeType": "video/mp4", "fileUri": uri}}]}]}
+
+
+ADDRESSES: list[tuple[Api, dict[str, Any], bool]] = [
+    ("anthropic", _said({"type": "image", "source": {"type": "base64", "data": "iVBO"}}), False),
+    ("anthropic", _said({"type": "image", "source": {"type": "url", "url": AWAY}}), True),
+    ("anthropic", _said({"type": "tool_result", "content": [{"source": {"type": "url", "url": AWAY}}]}), True),
+    ("anthropic", _said({"type": "tool_use", "input": {"type": "url", "url": AWAY}}), False),
+    ("anthropic", {"system": [{"type": "document", "source": {"Type": "url", "url": AWAY}}]}, True),
+    ("anthropic", _said({"type": "text", "text": AWAY}), False),
+    ("openai-chat", _said({"type": "image_url", "image_url": {"url": SENT}}), False),
+    ("openai-chat", _said({"type": "image_url", "image_url": {"url": AWAY}}), True),
+    ("openai-chat", _said({"type": "image_url", "image_url": {"URL": "HTTPS://x"}}), True),
+    ("openai-chat", _said({"type": "image_url", "image_url": {"url": " Data:image/png;base64,x"}}), False),
+    ("openai-chat", _said({"type": "video", "video": [SENT, AWAY]}), True),
+    ("openai-responses", {"input": [{"content": [{"type": "input_image", "image_url": SENT}]}]}, False),
+    ("openai-responses", {"input": [{"content": [{"type": "input_image", "image_url": AWAY}]}]}, True),
+    ("openai-responses", {"input": [{"content": [{"type": "input_file", "file_url": AWAY}]}]}, True),
+    ("openai-responses", {"input": [{"type": "function_call_output", "output": [{"image_url": AWAY}]}]}, True),
+    ("openai-responses", {"input": [{"type": "function_call", "arguments": {"image_url": AWAY}}]}, False),
+    ("openai-responses", {"input": AWAY, "tools": [{"type": "function", "parameters": {"image_url": AWAY}}]}, False),
+    ("gemini", _gemini("https://generativelanguage.googleapis.com/v1beta/files/x"), False),
+    ("gemini", _gemini("https://www.youtube.com/watch?v=x"), True),
+    ("gemini", _gemini("gs://bucket/x"), True),
+    ("gemini", {"contents": [{"parts": [{"functionResponse": {"response": {"fileUri": AWAY}}}]}]}, False),
+    ("gemini", {"contents": [{"parts": [{"functionResponse": {"parts": [{"file_data": {"file_uri": AWAY}}]}}]}]}, True),
+    ("code-assist", {"request": _gemini(AWAY)}, True),
+    ("code-assist", {"request": {"contents": []}, **_gemini(AWAY)}, False),
+]
+
+
+@pytest.mark.parametrize(("api", "body", "leads_out"), ADDRESSES)
+def test_an_address_that_the_provider_would_follow_is_its_web_fetch(
+    api: Api, body: dict[str, Any], leads_out: bool
+) -> None:
+    assert _named(api, body).hosted_tools == (("web_fetch",) if leads_out else ())
+
 
 def _named(api: Api, body: Any) -> Named:
     return named(api, json.dumps(body).encode(), "")

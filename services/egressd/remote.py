@@ -1,0 +1,70 @@
+"""Addresses in a request that the provider would follow: an image, a file or a film by its URL.
+
+Whoever writes such an address decides which server the provider asks, and with which words: a way out past every
+other check. Each counts as the provider's `web_fetch`. Only places that mean an address are looked at, never what a
+tool was given or gave back as JSON.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from egressd.bodies import Object, folded
+from proto.rules import Api
+
+NAME: Final = "web_fetch"
+_INLINE: Final = "data:"
+_OPENAI: Final = frozenset({"imageurl", "fileurl", "videourl", "audiourl", "video"})
+"""Of a part of a message or of an item: OpenAI's API reference, "Chat" and "Responses"; `video_url` is DashScope's."""
+_GOOGLE_FILES: Final = "https://generativelanguage.googleapis.com/"
+"""A file that was uploaded to Gemini's own Files API is asked for nowhere else."""
+_CONVERSATION: Final[dict[Api, frozenset[str]]] = {
+    "anthropic": frozenset({"messages", "system"}),
+    "openai-chat": frozenset({"messages"}),
+    "openai-responses": frozenset({"input", "instructions"}),
+    "gemini": frozenset({"contents", "systeminstruction"}),
+    "code-assist": frozenset({"contents", "systeminstruction"}),
+}
+_JSON_OF_TOOLS: Final = frozenset({"input", "args", "arguments", "response"})
+"""What a tool was given, or gave back as JSON, inside a conversation."""
+
+
+def follows(api: Api, body: Object) -> bool:
+    """Whether a request holds an address that the provider would follow."""
+    names = _CONVERSATION[api]
+    told = [value for key, value in body.items() if folded(key) in names]
+    return any(_leads_out(api, part) for part in _parts(told))
+
+
+def _parts(value: Any) -> Iterator[Object]:
+    """Every object of a conversation, without those that are a tool's own JSON."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            yield one
+            waiting += [inner for key, inner in one.items() if folded(key) not in _JSON_OF_TOOLS]
+
+
+def _leads_out(api: Api, part: Object) -> bool:
+    match api:
+        case "anthropic":
+            return any(folded(key) == "type" and value == "url" for key, value in part.items())
+        case "openai-chat" | "openai-responses":
+            return any(_is_away(value) for key, value in part.items() if folded(key) in _OPENAI)
+        case "gemini" | "code-assist":
+            return any(folded(key) == "fileuri" and not _is_own_file(value) for key, value in part.items())
+
+
+def _is_away(value: Any) -> bool:
+    """Whether a value is an address, or an object or a list with one, that is not the content itself."""
+    if isinstance(value, dict):
+        return any(_is_away(inner) for key, inner in value.items() if folded(key) == "url")
+    if isinstance(value, list):
+        return any(_is_away(inner) for inner in value)
+    return isinstance(value, str) and value[:64].strip().lower()[: len(_INLINE)] != _INLINE and bool(value)
+
+
+def _is_own_file(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(_GOOGLE_FILES)
