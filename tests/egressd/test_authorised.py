@@ -73,26 +73,24 @@ PASSED = {
 }
 
 
-@pytest.mark.parametrize("api", PATHS)
-def test_whose_credential_leaves(home: Path, box: Box, rows: Rows, api: str) -> None:
-    path, body = PATHS[api]
+def test_whose_credential_leaves(home: Path, box: Box, rows: Rows) -> None:
     with upstream(answer(b"{}", content_type="application/json")) as up:
-        rules(home, base_url=up.url, api=api, credential="UP_KEY", auth=["key", "subscription", "none"])
-        sent = {}
-        for auth in ("key", "subscription", "none"):
-            door = own.opened(box, f"run-{auth}", auth=auth, harness=None)
-            assert own.exchange(door, own.request(path, body, headers=EVERYTHING)).status == 200
-            assert up.requests[-1].startswith(f"POST {path} HTTP/1.1\r\n".encode())
-            assert up.requests[-1].endswith(body)
-            sent[auth] = headers_of(up.requests[-1])
-    plain = OF_EVERY_CALL | OF_API[api]
-    assert set(sent["none"]) == plain
-    assert set(sent["key"]) == plain | set(PUT[api])
-    assert {name: sent["key"][name] for name in PUT[api]} == PUT[api]
-    assert set(sent["subscription"]) == plain | PASSED[api]
-    assert all(OWN in sent["subscription"][name] for name in PASSED[api])
-    billed = {row.status: row.billing for auth in ("key",) for row in rows(session=f"run-{auth}")}
-    assert billed == {200: "metered"}
+        for api, (path, body) in PATHS.items():
+            rules(home, base_url=up.url, api=api, credential="UP_KEY", auth=["key", "subscription", "none"])
+            sent = {}
+            for auth in ("key", "subscription", "none"):
+                door = own.opened(box, f"run-{auth}", auth=auth, harness=None)
+                assert own.exchange(door, own.request(path, body, headers=EVERYTHING)).status == 200
+                assert up.requests[-1].startswith(f"POST {path} HTTP/1.1\r\n".encode())
+                assert up.requests[-1].endswith(body)
+                sent[auth] = headers_of(up.requests[-1])
+            plain = OF_EVERY_CALL | OF_API[api]
+            assert set(sent["none"]) == plain
+            assert set(sent["key"]) == plain | set(PUT[api])
+            assert {name: sent["key"][name] for name in PUT[api]} == PUT[api]
+            assert set(sent["subscription"]) == plain | PASSED[api]
+            assert all(OWN in sent["subscription"][name] for name in PASSED[api])
+    assert {row.billing for row in rows(session="run-key")} == {"metered"}
     assert {row.billing for row in rows(session="run-subscription")} == {"plan"}
 
 
