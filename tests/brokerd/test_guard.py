@@ -1,6 +1,7 @@
 """The guard in Python and the built-in policy in Rego say the same, so that no module of the root's can be laxer."""
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,7 +84,7 @@ def test_a_policy_that_allows_everything_comes_to_what_the_built_in_one_says(
 
 
 sums = st.none() | st.integers(0, 200) | st.integers((1 << 62) - 2, 1 << 62)
-caps = st.none() | st.integers(0, 200) | st.just(1 << 53)
+caps = st.none() | st.just(0) | st.integers(0, 200) | st.just(1 << 53)
 usd = st.none() | st.floats(0, 2e-7) | st.just(1e9)
 asks = st.builds(
     EgressAsk,
@@ -140,6 +141,26 @@ def test_nothing_leaves_that_the_built_in_policy_would_keep(
     kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
     assert kept.verdict == built_in.verdict
     assert set(kept.reasons) <= set(built_in.reasons)
+
+
+@pytest.mark.parametrize(
+    ("spend", "reasons"),
+    [
+        (Spend(session_tokens=0), ("spend",)),
+        (Spend(day_tokens=0), ("spend",)),
+        (Spend(session_tokens=1, day_usd=0.0), ("within-ceiling",)),
+    ],
+)
+def test_a_tunnel_where_nothing_may_be_spent_is_kept(spend: Spend, reasons: tuple[str, ...]) -> None:
+    label = Label(class_=DataClass.PUBLIC, untrusted=False)
+    session = _session(label, True)
+    rules = Rules(destinations={"local": Destination(tunnels=["a.example"])}, spend={"local": spend})
+    ask = EgressAsk(
+        session="chat-1", call="c", destination="local", method="CONNECT", path="a.example:443", what="tunnel"
+    )
+    term = facts.of_egress(ask, session, label, rules, now())
+    assert read(ENGINE.ask(facts.EGRESS, term_of(term))).reasons == reasons
+    assert guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules).reasons == reasons
 
 
 def test_a_request_that_names_too_many_tools_is_refused() -> None:

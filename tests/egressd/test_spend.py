@@ -6,17 +6,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from egressd.spend import NO_LIMITS, Account, Amount, Ledger, Limits, State, Want
 
 SESSIONS = ("chat-1", "chat-2")
-DESTINATIONS = ("a", "b")
+DESTINATIONS = ("a", "a", "a", "b")
 DAYS = ("2026-11-30", "2026-12-01")
+MOSTLY = (DAYS[0], DAYS[0], DAYS[0], DAYS[1])
 
 amounts = st.builds(Amount, st.integers(0, 60), st.none() | st.integers(0, 60))
-some = st.none() | st.integers(0, 150)
-limits = st.builds(Limits, some, some, some, some)
+some = st.none() | st.integers(40, 150)
+tight = st.builds(Limits, some, st.integers(40, 150), st.none(), st.none())
+limits = st.one_of(tight, tight, st.builds(Limits, some, some, some, some))
 
 
 class Ledgers(RuleBasedStateMachine):
@@ -34,6 +36,10 @@ class Ledgers(RuleBasedStateMachine):
         self.waiting: list[str] = []
         self.spent: dict[Account, Amount] = {}
 
+    @initialize(says=tight)
+    def begin_with_limits(self, says: Limits) -> None:
+        self.limit("a", says)
+
     @rule(destination=st.sampled_from(DESTINATIONS), says=limits)
     def limit(self, destination: str, says: Limits) -> None:
         changed = self.limits[destination] != says
@@ -45,7 +51,7 @@ class Ledgers(RuleBasedStateMachine):
         target=calls,
         session=st.sampled_from(SESSIONS),
         destination=st.sampled_from(DESTINATIONS),
-        day=st.sampled_from(DAYS),
+        day=st.sampled_from(MOSTLY),
         amount=amounts,
     )
     def reserve(self, session: str, destination: str, day: str, amount: Amount) -> Any:
@@ -82,6 +88,9 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(call=consumes(calls))
     def give_back(self, call: str) -> None:
+        self.give_back_of(call)
+
+    def give_back_of(self, call: str) -> None:
         if call not in self.wants:
             assert self.ledger.give_back(call) == {}
             return
@@ -91,6 +100,12 @@ class Ledgers(RuleBasedStateMachine):
             self.waiting.remove(call)
         assert self.ledger.give_back(call) == self._let_in(want.destination)
         assert self.ledger.give_back(call) == {}
+
+    @rule()
+    def all_go(self) -> None:
+        """Everybody gives back, those who wait first."""
+        for call in [*self.waiting, *sorted(self.held)]:
+            self.give_back_of(call)
 
     @rule()
     def trim(self) -> None:
@@ -192,6 +207,21 @@ def test_a_large_call_is_not_starved_by_small_ones(session: str) -> None:
         assert ledger.reserve(_want(f"small-{number}", 10, session)) == "waits"
     assert ledger.settle("first", Amount(5)) == {"large": "held"}
     assert ledger.settle("large", Amount(50))["small-0"] == "held"
+
+
+def test_those_behind_come_in_when_one_that_waits_goes_and_when_the_limit_rises() -> None:
+    ledger = _ledger(day_tokens=100)
+    assert ledger.reserve(_want("first", 60)) == "held"
+    assert ledger.reserve(_want("large", 90)) == "waits"
+    assert ledger.reserve(_want("small", 10)) == "waits"
+    assert ledger.reserve(_want("other", 35, "chat-2")) == "waits"
+    assert ledger.give_back("large") == {"small": "held"}
+    assert ledger.limit("a", Limits(day_tokens=100)) == {}
+    assert ledger.limit("a", Limits(day_tokens=105)) == {"other": "held"}
+    for call in ("first", "small", "other"):
+        ledger.give_back(call)
+    ledger.trim(0)
+    assert not ledger._books
 
 
 def test_a_session_that_has_used_up_its_own_limit_does_not_hold_up_another() -> None:
