@@ -179,7 +179,7 @@ def test_a_repeated_call_whose_texts_were_erased_is_not_made_again(box: Box) -> 
 
 
 def test_a_call_that_an_error_left_under_way_is_not_made_twice(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
