@@ -33,6 +33,8 @@ FAULTS: Final[dict[str, Row]] = {
     "socket-path-too-long": Row("the path is too long for a socket address", "socket-path-too-long"),
     "start-failed": Row("the daemon cannot start", "start-failed"),
     "journal-damaged": Row("the chain of a journal is broken", "journal-damaged"),
+    "home-newer": Row("the home was written by a newer boxmaker", "home-newer"),
+    "backup-changed": Row("a file was changed while it was read; try again", None),
     # memoryd.
     "memoryd-start-failed": Row("configuration, memory/ or index/ cannot be used", "memoryd-start-failed"),
     "memory-unavailable": Row("the memory block cannot be served", "memory-unavailable"),
@@ -95,6 +97,9 @@ FAULTS: Final[dict[str, Row]] = {
     # bxctl.
     "home-missing": Row("there is no box here yet; make one with bxctl init", "home-missing"),
     "box-is-up": Row("a box is up already on this home", None),
+    "backup-failed": Row("the backup cannot be written", "backup-failed"),
+    "backup-invalid": Row("the file is no backup that can be used", "backup-invalid"),
+    "restore-failed": Row("the home cannot be restored; it is as it was", "restore-failed"),
 }
 
 

@@ -51,6 +51,21 @@ PATHS: Final = (
 )
 """Every path under the home but `run/`, which `proto.sockets` describes."""
 
+FORMAT: Final = 1
+"""The one number of how everything under the home is laid out; `role.migration` brings an older home up to it."""
+FIRST_FORMAT: Final = 1
+"""What a home is of that says no number: the first boxmakers wrote none."""
+
+CREDENTIALS: Final = frozenset({"credentials.env", "local/.virtual-key"})
+"""What goes into a backup only when the owner asks for it."""
+NOT_BACKED_UP: Final = {
+    "index/": "disposable: built anew from the logs and notes",
+    "homes/": "the private homes of harnesses hold their own credentials, and are made anew",
+    "state/launcherd/": "says what stands in homes/",
+    "state/bxctl/": "the history of the prompt and a log of one machine",
+}
+"""The paths of the table that no backup has, each with the reason."""
+
 SYSTEM_HOME: Final = Path("/var/lib/boxmaker")
 
 

@@ -49,9 +49,9 @@ SOCKETS: Final = (
         "owner-memory", "bxctl", "memoryd", "admin.sock", "frames",
         (
             memory.Reindex, memory.MemoryAdmin, memory.Edits, memory.PendingEdits, memory.MemoryShow, wire.Verify,
-            memory.KeptList, memory.KeptShow, memory.KeptErase,
+            memory.KeptList, memory.KeptShow, memory.KeptErase, wire.Backup,
         ),
-        "reindex, the edit journal, review, verify, kept material",
+        "reindex, the edit journal, review, verify, kept material, backup",
     ),
     Socket(
         "loop-broker", "loopd", "brokerd", "broker.sock", "frames",
@@ -70,9 +70,9 @@ SOCKETS: Final = (
         "owner-broker", "bxctl", "brokerd", "admin.sock", "frames",
         (
             broker.Approvals, broker.ApprovalAnswer, broker.Grants, broker.PolicyShow, broker.PolicyEval,
-            broker.SessionLabels, broker.SessionReopen, broker.Decisions, wire.Verify,
+            broker.SessionLabels, broker.SessionReopen, broker.Decisions, wire.Verify, wire.Backup,
         ),
-        "approvals, grants, policy, decisions",
+        "approvals, grants, policy, decisions, backup",
     ),
     Socket("loop-egress", "loopd", "egressd", "egress.sock", "http", (), "model calls and the Mattermost connection"),
     Socket(
@@ -95,7 +95,8 @@ SOCKETS: Final = (
     ),
     Socket(
         "owner-egress", "bxctl", "egressd", "admin.sock", "frames",
-        (egress.Usage, egress.Cost, egress.Models, egress.Destinations), "usage, cost, models, destinations",
+        (egress.Usage, egress.Cost, egress.Models, egress.Destinations, wire.Backup),
+        "usage, cost, models, destinations, backup",
     ),
     Socket("egress-model", "egressd", "boxmaker-model", "model.sock", "http", (), "the embedded model"),
     Socket("broker-launcher", "brokerd", "launcherd", "launch.sock", "frames", (), "decided calls to run in a sandbox"),
@@ -103,7 +104,8 @@ SOCKETS: Final = (
     Socket("owner-launcher", "bxctl", "launcherd", "launch.sock", "frames", (), "bxctl launch"),
     Socket(
         "owner-loop", "bxctl", "loopd", "admin.sock", "frames",
-        (loop.Chat, loop.ChatStop, loop.Sessions, loop.SessionLog, broker.ApprovalAnswer), "chat and sessions",
+        (loop.Chat, loop.ChatStop, loop.Sessions, loop.SessionLog, broker.ApprovalAnswer, wire.Backup),
+        "chat, sessions, backup",
     ),
 )  # fmt: skip
 """Every socket of the box but a session's own, `run/sessions/<id>/egress.sock`."""

@@ -62,6 +62,42 @@ class VerifyReply(Reply, frozen=True, tag="verify_reply"):
     journals: list[JournalState]
 
 
+class Backup(Request, frozen=True, tag="backup"):
+    """Asks a daemon for its part of a backup: `backup_file` and `backup_piece` again and again, `backup_end` last."""
+
+
+class BackupFile(Reply, frozen=True, tag="backup_file"):
+    """A file begins: its path under the home, its size, when it was changed last. The pieces that follow are its."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+class BackupPiece(Reply, frozen=True, tag="backup_piece"):
+    """The next bytes of the file that was begun last."""
+
+    data: bytes
+
+
+class ChainedJournal(msgspec.Struct, frozen=True, kw_only=True):
+    """A chained journal of a part: its file, or the folder whose `.jsonl` files are one chain in the order of their
+    names; the file with its head; the fields whose texts the chain has by digest.
+    """
+
+    path: str
+    heads: str
+    text_fields: list[str]
+
+
+class BackupEnd(Reply, frozen=True, tag="backup_end"):
+    """The part is whole: the format of it, how many files it has, and the journals in it that are chained."""
+
+    format: int
+    files: int
+    journals: list[ChainedJournal]
+
+
 def error_of(fault: Fault) -> Error:
     """The error frame that tells of a fault."""
     return Error(code=fault.code, message=fault.message, runbook=fault.runbook)

@@ -48,7 +48,7 @@ class JsonLines:
             return None
         with self.path.open("r+b") as file:
             size = file.seek(0, os.SEEK_END)
-            whole = _end_of_last_line(file, size)
+            whole = end_of_last_line(file, size)
             if whole == size:
                 return None
             file.truncate(whole)
@@ -105,7 +105,7 @@ def read_line(raw: bytes) -> Line | None:
     return value if isinstance(value, dict) else None
 
 
-def _end_of_last_line(file: Any, size: int) -> int:
+def end_of_last_line(file: Any, size: int) -> int:
     """The offset after the last line feed, read backwards in blocks."""
     end = size
     while end:

@@ -6,7 +6,7 @@ ANSWERS  loopd: session_open, session_label, tool_request, approval_answer, sess
          egressd: egress_ask, with a policy worker of its own; it waits for no session and calls no daemon; on a socket
          of their own tools_list and tool_request, for what came over MCP.
          bxctl: approvals, approval_answer, grants, policy_show, policy_eval, session_labels, session_reopen, decisions,
-         verify.
+         verify, backup.
 CALLS    memoryd (memory_call), egressd (fetch, one hop at a time; session_label when a label rises).
 NEVER    lowers a label, runs a call before its decision is on disk, hands a result out before its label is, lets a text
          that a model wrote into Rego but as a JSON term, or reads a failure of the policy as anything but a denial.

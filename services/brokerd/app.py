@@ -24,7 +24,7 @@ from brokerd.taint import Taint
 from proto import sockets
 from proto.faults import Fault
 from proto.messages.broker import EgressAsk
-from proto.role import trace
+from proto.role import migration, trace
 from proto.role.clock import now
 from proto.role.main import Arguments, Opening, Ready, home_of, open_sockets
 from proto.role.serve import Server
@@ -53,13 +53,16 @@ class Stores(NamedTuple):
 
 
 async def run(arguments: Arguments, ready: Ready) -> None:
-    """Run until cancelled.
-
-    The sockets are bound before any store is opened: a second brokerd ends there, and touches nothing.
-    """
+    """Run until cancelled."""
     config = proto.role.config.load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, config.paths.home)
     trace.start("brokerd", trace.Datagrams(sockets.socket("spans-egress").at(home)))
+    with migration.held(home, "brokerd"):
+        await _serve(home, config, ready)
+
+
+async def _serve(home: Path, config: Config, ready: Ready) -> None:
+    """The sockets are bound before any store is opened: a second brokerd ends there, and touches nothing."""
     stores = _stores(home, config)
     trials = trial_terms()
     tools = Policy(home, config.policy.timeout_s, trials)
@@ -98,7 +101,7 @@ def _openings(home: Path, config: Config, stores: Stores, tools: Policy, leaving
         ("loop-broker", None, config.sockets.loop, loop),
         ("egress-broker", "broker.sock", config.sockets.egress, deciding),
         ("egress-broker", "tools.sock", config.sockets.tools, ToolsDesk(sessions, shelf, calls)),
-        ("owner-broker", None, config.sockets.admin, OwnerDesk(sessions, approvals, decider, audit, now)),
+        ("owner-broker", None, config.sockets.admin, OwnerDesk(sessions, approvals, decider, audit, now, home)),
     )
     return [
         Opening(sockets.socket(name, file), _at(home, name, file, configured), desk)

@@ -24,7 +24,7 @@ from proto.role.journal import Journal
 from proto.role.log import logger
 
 FILE: Final = "decisions.jsonl"
-_TEXT_FIELDS: Final = ("arguments",)
+TEXT_FIELDS: Final = ("arguments",)
 _LONGEST_ARGUMENTS_CHARS: Final = 20_000
 _MOST_BYTES: Final = 900_000
 """What one answer holds of the log; the rest is asked for by session, or read in the file."""
@@ -38,7 +38,7 @@ class Audit:
         self._folder = home / "audit"
         self._state = home / "state/brokerd"
         self._clock = clock
-        self._journal = Journal(self._folder, FILE, self._state / "heads", _TEXT_FIELDS)
+        self._journal = Journal(self._folder, FILE, self._state / "heads", TEXT_FIELDS)
         self._syncing = anyio.Lock()
         self._on_disk = 0
 

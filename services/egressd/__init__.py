@@ -9,7 +9,7 @@ ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxma
           brokerd on run/broker-egress: one hop of a decided fetch, and a label that has risen;
           the programs of a session on run/sessions/<id>, HTTP/1.1: calls of models with the path of their API, `/mcp`,
           CONNECT; launcherd on run/launcher-egress: opens and closes those, and tells what a harness says it used;
-          the owner on run/owner-egress: usage and destinations;
+          the owner on run/owner-egress: usage, cost, models, destinations, backup;
           every daemon on run/spans-egress, datagrams: spans, only while a collector is named.
 CALLS     brokerd (may this call leave? tool calls that came over MCP), memoryd (to hand decision contexts over, never
           waited for by a call), the destinations of grants.toml, the hosts of decided fetches, and the owner's

@@ -34,7 +34,7 @@ from egressd.wire.dial import tls_context
 from egressd.wire.warm import Warm
 from proto import sockets
 from proto.faults import Fault
-from proto.role import clock, durable
+from proto.role import clock, durable, migration
 from proto.role.config import load
 from proto.role.listen import listen
 from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
@@ -65,7 +65,10 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     home = home_of(arguments, config.paths.home)
     state = _made(home / _STATE)
     _take_files()
-    with collected(sockets.socket("spans-egress").at(home), config.traces, os.environ) as spans:
+    with (
+        migration.held(home, "egressd"),
+        collected(sockets.socket("spans-egress").at(home), config.traces, os.environ) as spans,
+    ):
         store = UsageStore(state)
         try:
             store.settle_left(clock.stamp(clock.now()))
@@ -148,7 +151,7 @@ def _parts(config: Config, home: Path, store: UsageStore) -> _Parts:
         fetcher=Fetcher(config.fetch, tls),
         tunnels=tunnels,
         mcp=Mcp(tools, config.session),
-        owner=OwnerDesk(credentials, store, prices, relaying),
+        owner=OwnerDesk(credentials, store, prices, relaying, home),
     )
 
 

@@ -3,6 +3,7 @@
 A call's row is written when the call begins and settled when it ends, so that a crash leaves a row and never two.
 """
 
+import errno
 import os
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -16,6 +17,8 @@ from egressd.spend import Amount
 from proto.escape import clip
 from proto.faults import Fault
 from proto.messages.egress import Billing, CostRow, HarnessUsage, UsageRow
+from proto.role import durable
+from proto.role.backup import Taken
 
 FILE: Final = "usage.sqlite3"
 _BUSY_MS: Final = 5_000
@@ -73,7 +76,8 @@ class UsageStore:
             Fault: `egressd-start-failed`.
 
         """
-        path = folder / FILE
+        path = self._path = folder / FILE
+        durable.sweep_temporaries(folder)
         try:
             # sqlite3(1) makes a file as the umask says; this one is 0600 whatever that is.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -173,6 +177,28 @@ class UsageStore:
         """Settle what a crash left open, as partial, and counted as reserved; how many there were."""
         self._connection.execute(schema.LEFT, (finished,))
         return self._connection.changes()
+
+    def copied(self, home: Path) -> Taken:
+        """The rows as they are at this moment, for a backup; from any thread, while calls go on.
+
+        Raises:
+            OSError: the disk refuses.
+
+        """
+        path = durable.write_temporary(self._path, b"")
+        try:
+            # VACUUM INTO takes an empty file, and reads one snapshot while others write (sqlite.org/lang_vacuum.html).
+            connection = apsw.Connection(str(self._path))
+            connection.set_busy_timeout(_BUSY_MS)
+            connection.execute("VACUUM INTO ?", (str(path),))
+            connection.close()
+            file = path.open("rb")
+        except apsw.Error as error:
+            raise OSError(errno.EIO, f"the rows cannot be copied: {error}", str(self._path)) from None
+        finally:
+            path.unlink(missing_ok=True)
+        found = os.fstat(file.fileno())
+        return Taken(str(self._path.relative_to(home)), file, found.st_size, found.st_mtime_ns)
 
     def _one(self, query: str, values: Any) -> tuple[Any, ...]:
         """The one row of a sum."""

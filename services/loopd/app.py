@@ -1,5 +1,7 @@
 """loopd put together: its stores, its ports, its desk. The only place that knows all of it."""
 
+from pathlib import Path
+
 import anyio
 
 from loopd.config import Config
@@ -7,9 +9,10 @@ from loopd.conversations import Conversations
 from loopd.desk.owner import OwnerDesk
 from loopd.ports.all import ports_of
 from loopd.session.marks import Marks
+from loopd.session.migrations import STEPS
 from loopd.session.store import Store
 from proto.faults import Fault
-from proto.role import clock, trace
+from proto.role import clock, migration, trace
 from proto.role.config import load
 from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
 from proto.sockets import socket
@@ -20,6 +23,11 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     config = load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, config.paths.home)
     trace.start("loopd", trace.Datagrams(socket("spans-egress").at(home)))
+    with migration.held(home, "loopd", STEPS):
+        await _serve(home, config, ready)
+
+
+async def _serve(home: Path, config: Config, ready: Ready) -> None:
     try:
         store = Store(home / "sessions")
         marks = Marks(home / "state" / "loopd" / "turns")
@@ -30,7 +38,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     row = socket("owner-loop")
     path = row.at(home) if config.sockets.admin is None else home / config.sockets.admin
     async with anyio.create_task_group() as tasks:
-        desk = OwnerDesk(tasks, conversations, store, ports.broker)
+        desk = OwnerDesk(tasks, conversations, store, ports.broker, home)
         serve_all(tasks, [Opening(row, path, desk.answer)])
         ready()
         tasks.start_soon(conversations.resume_all)

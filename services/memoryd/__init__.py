@@ -12,7 +12,7 @@ ANSWERS
     run/loop-memory/memory.sock: memory_block, session_updated.
     run/broker-memory/memory.sock: memory_call, a decided call of recall or memory.
     run/owner-memory/admin.sock: reindex, memory_admin, edits, pending_edits, memory_show, verify, kept_list, kept_show,
-    kept_erase.
+    kept_erase, backup.
     run/egress-memory/context.sock: keep_begin, keep_piece, keep_end: decision contexts are handed over, none is read.
 
 CALLS

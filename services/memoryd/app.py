@@ -33,7 +33,7 @@ from memoryd.trail.answers import Answers
 from memoryd.trail.recalls import Recalls
 from proto import sockets
 from proto.faults import Fault
-from proto.role import clock, config, durable, trace
+from proto.role import clock, config, durable, migration, trace
 from proto.role.log import logger
 from proto.role.main import Arguments, Opening, Ready, home_of, serve_all
 
@@ -50,7 +50,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
     settings = config.load(arguments.config, Config) if arguments.config else Config()
     home = home_of(arguments, settings.paths.home)
     trace.start("memoryd", trace.Datagrams(sockets.socket("spans-egress").at(home)))
-    with _only_one(home):
+    with _only_one(home), migration.held(home, "memoryd"):
         with _start_fault():
             soul = starter(arguments.config, settings)
             # A long journal takes a while to check, and who is told to stop meanwhile stops.

@@ -5,7 +5,6 @@ editor that writes in place empties the file first, and what it is about to writ
 overwritten. The kernel says whether there is such a program when a read lease is asked for (fcntl(2), "Leases").
 """
 
-import ctypes
 import errno
 import fcntl
 import hashlib
@@ -19,13 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from proto.role import durable
+from proto.role.exchange import exchange as _exchange
 
+exchange: Final = _exchange
 _PATIENCE_S: Final = 1.0
 _MISSING_PATIENCE_S: Final = 0.2
 _POLL_S: Final = 0.001
-_AT_FDCWD: Final = -100
-_RENAME_EXCHANGE: Final = 2
-_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class Unreadable(Exception):
@@ -97,18 +95,6 @@ def require_quiet(path: Path) -> None:
     """
     if not is_quiet(path):
         raise Unreadable("another program has it open for writing")
-
-
-def exchange(one: Path, other: Path) -> None:
-    """Let two files of one folder change places, at once (renameat2(2), `RENAME_EXCHANGE`).
-
-    Raises:
-        OSError: also when the file system cannot do it.
-
-    """
-    if _libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(other))
 
 
 def prove_exchange(folder: Path) -> None:

@@ -38,6 +38,14 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     wire.VerifyReply: {
         "journals": [{"path": "memory/edits/2026-09.jsonl", "lines": 2, "head": "0" * 64, "first_bad": None}]
     },
+    wire.Backup: {},
+    wire.BackupFile: {"path": "memory/edits/2026-09.jsonl", "size_bytes": 3, "mtime_ns": 1790284923000000000},
+    wire.BackupPiece: {"data": b"{}\n"},
+    wire.BackupEnd: {
+        "format": 1,
+        "files": 1,
+        "journals": [{"path": "memory/edits/", "heads": "state/memoryd/heads", "text_fields": ["before", "after"]}],
+    },
     memory.MemoryBlock: {},
     memory.MemoryBlockReply: {"text": "# soul.md\n"},
     memory.SessionUpdated: {"session": _SESSION},

@@ -1,13 +1,14 @@
 """The owner's socket: approvals, grants, policy, sessions and the audit log."""
 
 import json
+from pathlib import Path
 from typing import Final, assert_never
 
 import anyio
 import msgspec
 
 from brokerd.approvals import Approvals as Waiting
-from brokerd.audit import Audit
+from brokerd.audit import FILE, TEXT_FIELDS, Audit
 from brokerd.decide import Decider
 from brokerd.facts import Question, strictest
 from brokerd.sessions import Session, Sessions
@@ -28,7 +29,8 @@ from proto.messages.broker import (
     SessionReopen,
     SessionState,
 )
-from proto.messages.wire import Ok, Verify, VerifyReply
+from proto.messages.wire import Backup, ChainedJournal, Ok, Verify, VerifyReply
+from proto.role.backup import send, take
 from proto.role.clock import Clock, stamp
 from proto.role.serve import Connection
 
@@ -37,9 +39,22 @@ _MOST_DECISIONS: Final = 10_000
 _MOST_SESSIONS: Final = 1000
 _LONGEST_FACTS_CHARS: Final = 200_000
 VIA: Final = "owner-broker"
+_STATE: Final = "state/brokerd"
+_JOURNALS: Final = (ChainedJournal(path=f"audit/{FILE}", heads=f"{_STATE}/heads", text_fields=list(TEXT_FIELDS)),)
+_AT_ONE_MOMENT: Final = (f"audit/{FILE}", f"{_STATE}/heads", f"{_STATE}/heads.proven", f"{_STATE}/approvals/")
+"""An answered approval and the line of the call that used it must not part. Labels are read later: they only rise."""
 
 Request = (
-    Approvals | ApprovalAnswer | Grants | PolicyShow | PolicyEval | SessionLabels | SessionReopen | Decisions | Verify
+    Approvals
+    | ApprovalAnswer
+    | Grants
+    | PolicyShow
+    | PolicyEval
+    | SessionLabels
+    | SessionReopen
+    | Decisions
+    | Verify
+    | Backup
 )
 
 
@@ -53,12 +68,14 @@ class OwnerDesk:
         decider: Decider,
         audit: Audit,
         clock: Clock,
+        home: Path,
     ) -> None:
         self._sessions = sessions
         self._approvals = approvals
         self._decider = decider
         self._audit = audit
         self._clock = clock
+        self._home = home
 
     async def __call__(self, request: Request, connection: Connection) -> msgspec.Struct:
         """The answer."""
@@ -85,6 +102,9 @@ class OwnerDesk:
                 return DecisionsReply(decisions=lines)
             case Verify():
                 return VerifyReply(journals=await anyio.to_thread.run_sync(self._audit.verify))
+            case Backup():
+                # No act is halfway here: brokerd works in this thread, and waits for nothing between the two.
+                return await send(connection, self._home, "brokerd", take(self._home, *_AT_ONE_MOMENT), _JOURNALS)
             case _:
                 assert_never(request)
 

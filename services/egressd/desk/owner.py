@@ -1,8 +1,13 @@
-"""run/owner-egress/admin.sock: what was used and what it cost, which models there are, where bytes may go."""
+"""run/owner-egress/admin.sock: what was used and what it cost, which models there are, where bytes may go,
+and egressd's part of a backup.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Final, assert_never
+
+import anyio.to_thread
 
 from egressd.auth import is_ready
 from egressd.catalogue import models
@@ -11,7 +16,8 @@ from egressd.prices import Price, Prices, priced_as
 from egressd.relay import Relaying
 from egressd.store import UsageStore
 from proto.faults import Fault
-from proto.messages import egress
+from proto.messages import egress, wire
+from proto.role.backup import send
 from proto.role.clock import parse, stamp
 from proto.role.serve import Connection
 
@@ -21,19 +27,22 @@ _MOST_MODELS: Final = 2_000
 """Of an answer, which is one frame."""
 
 
-Request = egress.Usage | egress.Cost | egress.Models | egress.Destinations
-Reply = egress.UsageReply | egress.CostReply | egress.ModelsReply | egress.DestinationsReply
+Request = egress.Usage | egress.Cost | egress.Models | egress.Destinations | wire.Backup
+Reply = egress.UsageReply | egress.CostReply | egress.ModelsReply | egress.DestinationsReply | wire.BackupEnd
 
 
 class OwnerDesk:
     """Answers the owner."""
 
-    def __init__(self, credentials: Credentials, store: UsageStore, prices: Prices, relaying: Relaying) -> None:
+    def __init__(
+        self, credentials: Credentials, store: UsageStore, prices: Prices, relaying: Relaying, home: Path
+    ) -> None:
         self._destinations = relaying.destinations
         self._credentials = credentials
         self._store = store
         self._prices = prices
         self._relaying = relaying
+        self._home = home
 
     async def __call__(self, request: Request, connection: Connection) -> Reply:
         """Answer one request."""
@@ -48,6 +57,9 @@ class OwnerDesk:
                 return await self._models(request.destination)
             case egress.Destinations():
                 return self._all()
+            case wire.Backup():
+                copied = await anyio.to_thread.run_sync(self._store.copied, self._home)
+                return await send(connection, self._home, "egressd", [copied])
             case _:
                 assert_never(request)
 

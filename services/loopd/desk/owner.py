@@ -1,5 +1,6 @@
-"""The owner's socket, `run/owner-loop/admin.sock`: chat, stop, sessions and their logs, approvals handed on."""
+"""The owner's socket, `run/owner-loop/admin.sock`: chat, stop, sessions and their logs, approvals handed on, backup."""
 
+from pathlib import Path
 from typing import assert_never
 
 import anyio.abc
@@ -23,10 +24,11 @@ from proto.messages.loop import (
     SessionsReply,
     SessionSummary,
 )
-from proto.messages.wire import Ok
+from proto.messages.wire import Backup, Ok
+from proto.role.backup import send
 from proto.role.serve import Connection
 
-Request = Chat | ChatStop | Sessions | SessionLog | ApprovalAnswer
+Request = Chat | ChatStop | Sessions | SessionLog | ApprovalAnswer | Backup
 _SHOWN: int = 20
 _MOST_SHOWN: int = 1000
 
@@ -35,12 +37,13 @@ class OwnerDesk:
     """Answers the owner. Turns run in `tasks`, and outlive the connection that began them."""
 
     def __init__(
-        self, tasks: anyio.abc.TaskGroup, conversations: Conversations, store: Store, broker: BrokerPort
+        self, tasks: anyio.abc.TaskGroup, conversations: Conversations, store: Store, broker: BrokerPort, home: Path
     ) -> None:
         self._tasks = tasks
         self._conversations = conversations
         self._store = store
         self._broker = broker
+        self._home = home
 
     async def answer(self, request: Request, connection: Connection) -> msgspec.Struct:
         """The last frame of the answer to a request."""
@@ -60,6 +63,8 @@ class OwnerDesk:
             case ApprovalAnswer():
                 await self._broker.answer(request)
                 return Ok()
+            case Backup():
+                return await send(connection, self._home, "loopd")
             case _:
                 assert_never(request)
 

@@ -1,5 +1,5 @@
-"""What the owner asks through bxctl: the edit journal, undo, review, what a session is told, verify, reindex, and what
-is kept of sessions.
+"""What the owner asks through bxctl: the edit journal, undo, review, what a session is told, verify, reindex,
+backup, and what is kept of sessions.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ import anyio.from_thread
 import anyio.to_thread
 import msgspec
 
-from memoryd.acts import kept, log, reindex, review, show, undo
+from memoryd.acts import backup, kept, log, reindex, review, show, undo
 from memoryd.desk.indexing import Indexing
 from memoryd.desk.keeping import Keeping
 from memoryd.desk.turns import Turns
@@ -38,11 +38,12 @@ from proto.messages.memory import (
     Reindexed,
     UnreadNote,
 )
-from proto.messages.wire import JournalState, Verify, VerifyReply
+from proto.messages.wire import Backup, JournalState, Verify, VerifyReply
+from proto.role.backup import send
 from proto.role.serve import Connection
 
 OfKept = KeptList | KeptShow | KeptErase
-OwnerRequest = Reindex | MemoryAdmin | Edits | PendingEdits | MemoryShow | Verify | OfKept
+OwnerRequest = Reindex | MemoryAdmin | Edits | PendingEdits | MemoryShow | Verify | Backup | OfKept
 
 
 class OwnerDesk:
@@ -58,13 +59,13 @@ class OwnerDesk:
     async def answer(self, request: OwnerRequest, connection: Connection) -> msgspec.Struct:
         """The reply to a request; raises Fault `memory-refused` with the reason of a refusal."""
         try:
-            reply = await self._reply(request)
+            reply = await self._reply(request, connection)
         except Refusal as refusal:
             raise Fault("memory-refused", refusal.sentence) from None
         self._indexing.wake()
         return reply
 
-    async def _reply(self, request: OwnerRequest) -> msgspec.Struct:
+    async def _reply(self, request: OwnerRequest, connection: Connection) -> msgspec.Struct:
         take, holdings = self._turns.take, self._holdings
         match request:
             case MemoryAdmin():
@@ -77,6 +78,9 @@ class OwnerDesk:
                 return await self._show()
             case Verify():
                 return VerifyReply(journals=await take(_verify, holdings, self._home))
+            case Backup():
+                now = await take(backup.at_one_moment, holdings, self._home)
+                return await send(connection, self._home, "memoryd", now, backup.JOURNALS)
             case Reindex():
                 return await self._reindex()
             case KeptList() | KeptShow() | KeptErase():

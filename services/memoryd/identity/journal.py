@@ -21,7 +21,7 @@ from proto.role.clock import stamp
 from proto.role.journal import FileState, Journal, JsonLines, Torn, read_line
 from proto.role.log import logger
 
-_TEXTS: Final = ("before", "after")
+TEXT_FIELDS: Final = ("before", "after")
 _BREAK: Final = "chain_break"
 _BLOCK_BYTES: Final = 65536
 
@@ -77,7 +77,7 @@ class EditJournal:
 
     def __init__(self, folder: Path, heads: Path) -> None:
         self._folder = folder
-        self._journal = Journal(folder, "*.jsonl", heads, _TEXTS)
+        self._journal = Journal(folder, "*.jsonl", heads, TEXT_FIELDS)
         self._last_id = ""
         self._latest: dict[str, Edit] = {}
         self._calls: dict[str, str] = {}
