@@ -100,6 +100,7 @@ async def _serve(config: Config, home: Path, parts: _Parts, spans: Spans | None,
         doors.reopen()
         tasks.start_soon(loop.serve, listening)
         tasks.start_soon(parts.mcp.run)
+        tasks.start_soon(parts.books.run)
         tasks.start_soon(parts.contexts.run)
         tasks.start_soon(parts.warm.run)
         if spans is not None:

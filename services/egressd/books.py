@@ -4,6 +4,7 @@ The driver of `spend.Ledger`, which knows the laws. What limits count errs on on
 not known to its end, all that was reserved for what is unknown.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -53,7 +54,7 @@ class Books:
     def __init__(
         self, *, store: UsageStore, prices: Prices, destinations: Destinations, room_s: float, clock: Clock
     ) -> None:
-        self.tunnels = TunnelRows(store)
+        self.tunnels = TunnelRows(store, self._kept)
         self._store = store
         self._prices = prices
         self._destinations = destinations
@@ -62,6 +63,14 @@ class Books:
         self._ledger = Ledger()
         self._open: dict[str, _Open] = {}
         self._woken: dict[str, anyio.Event] = {}
+        self._unsynced = anyio.Event()
+
+    async def run(self) -> None:
+        """Let the disk have what was settled, for many calls at once; until cancelled."""
+        while True:
+            await self._unsynced.wait()
+            self._unsynced = anyio.Event()
+            await anyio.to_thread.run_sync(self._store.sync)
 
     async def begin(self, call: Beginning) -> Reserved:
         """Wait for room for what a call may spend, and write its row. Settled once if this returns."""
@@ -78,7 +87,7 @@ class Books:
         return Reserved(self._spending(opened), held)
 
     def settle(self, call: Ending) -> None:
-        """Settle the row, on disk when this returns, and give back what was not spent."""
+        """Settle the row, and give back what was not spent; `run` waits for the disk."""
         opened = self._open.pop(call.call)
         partial = is_partial(call)
         price = (self._price(call.model) or opened.price) if _is_billed(opened.begun.auth) else None
@@ -96,6 +105,7 @@ class Books:
         )
         try:
             self._store.settle(settled)
+            self._kept()
         finally:
             if self._ledger.holds(call.call):
                 self._wake(self._ledger.settle(call.call, counted))
@@ -103,6 +113,9 @@ class Books:
     def harness(self, usage: HarnessUsage) -> None:
         """Keep a harness's own count beside the egress's."""
         self._store.report(usage, stamp(self._clock()))
+
+    def _kept(self) -> None:
+        self._unsynced.set()
 
     def _opened(self, call: Beginning, began: datetime) -> _Open:
         input_tokens = min(call.input_bytes, MOST // 2)
@@ -163,8 +176,9 @@ class Books:
 class TunnelRows:
     """Rows of tunnels: bytes each way, and no tokens."""
 
-    def __init__(self, store: UsageStore) -> None:
+    def __init__(self, store: UsageStore, kept: Callable[[], None]) -> None:
         self._store = store
+        self._kept = kept
 
     def begin(self, tunnel: TunnelBegun) -> None:
         """Keep that a tunnel began."""
@@ -182,7 +196,7 @@ class TunnelRows:
         )
 
     def settle(self, tunnel: TunnelSettled) -> None:
-        """Keep how it ended; on disk when this returns."""
+        """Keep how it ended."""
         self._store.settle(
             Settled(
                 call=tunnel.call,
@@ -196,6 +210,7 @@ class TunnelRows:
                 down_bytes=tunnel.down_bytes,
             )
         )
+        self._kept()
 
 
 def billing_of(auth: Auth) -> Billing:

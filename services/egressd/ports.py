@@ -69,7 +69,7 @@ class Books(Protocol):
         ...
 
     def settle(self, call: Ending) -> None:
-        """Settle the row, on disk when this returns, and give back what was not spent."""
+        """Settle the row, and give back what was not spent."""
         ...
 
 

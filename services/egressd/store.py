@@ -67,7 +67,11 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageStore:
-    """The rows; one connection, used by one thread."""
+    """The rows; one connection, used by one thread.
+
+    What is kept outlives the daemon however it ends. What the disk has, after the machine lost its power, is what was
+    there at the last `sync`.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open or make the file in a folder.
@@ -93,8 +97,6 @@ class UsageStore:
 
     def begin(self, call: Begun) -> None:
         """Keep that a call began."""
-        # Committed to the kernel: it survives the daemon. The disk is waited for once a call, when it is settled.
-        self._connection.pragma("synchronous", "normal")
         self._connection.execute(
             "INSERT INTO calls (call, source, session, destination, api, auth, billing, model, partial, began,"
             " counted_tokens, counted_nusd) VALUES (?, 'egress', ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
@@ -113,8 +115,7 @@ class UsageStore:
         )
 
     def settle(self, call: Settled) -> None:
-        """Keep how a call ended; on disk when this returns."""
-        self._connection.pragma("synchronous", "full")
+        """Keep how a call ended."""
         self._connection.execute(
             schema.SETTLED,
             {
@@ -135,9 +136,22 @@ class UsageStore:
 
     def report(self, usage: HarnessUsage, now: str) -> None:
         """Keep a harness's own count; one that comes again takes the place of the earlier. On disk when it returns."""
-        self._connection.pragma("synchronous", "full")
         told = {**msgspec.structs.asdict(usage), "model": clip(usage.model, _LONGEST_MODEL_CHARS)}
         self._connection.execute(schema.REPORTED, {**told, "now": now})
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait until the disk has all that was kept before; in any thread.
+
+        Raises:
+            OSError: it has not.
+
+        """
+        log = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(log)
+        finally:
+            os.close(log)
 
     def used(self, since: str, session: str | None, *, by_day: bool = False) -> list[UsageRow]:
         """What was used by calls that began at a time (RFC 3339 in UTC) or after it, the most used first."""
@@ -212,7 +226,9 @@ class UsageStore:
         ]
 
     def _open(self) -> None:
+        # What is committed is with the kernel and survives the daemon; `sync` waits for the disk, once for many.
         self._connection.pragma("journal_mode", "wal")
+        self._connection.pragma("synchronous", "normal")
         version = self._connection.pragma("user_version")
         if version == schema.FORMAT:
             return

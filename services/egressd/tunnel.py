@@ -71,7 +71,7 @@ class Booking(Protocol):
         ...
 
     def settle(self, tunnel: TunnelSettled) -> None:
-        """Keep how it ended; on disk when this returns."""
+        """Keep how it ended."""
         ...
 
 

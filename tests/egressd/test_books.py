@@ -1,5 +1,6 @@
 """The books: reservations that wait, rows, prices, and what limits count of a call whose count is not known."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
@@ -270,3 +272,31 @@ async def test_a_tunnel_and_a_harness_have_rows_and_count_for_nothing(room: Room
         ("m", "harness", "plan"),
     }
     assert (await room.begin("a")).spending.session_tokens == 150
+
+
+async def test_the_disk_is_waited_for_once_for_many(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, gate = anyio.Event(), threading.Event()
+    synced: list[int] = []
+
+    def sync() -> None:
+        synced.append(1)
+        anyio.from_thread.run_sync(began.set)
+        assert gate.wait(20)
+
+    monkeypatch.setattr(room.store, "sync", sync)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(room.books.run)
+        for number in range(5):
+            await room.begin(f"c{number}")
+        room.end("c0", (1, 1))
+        with anyio.fail_after(20):
+            await began.wait()
+        for number in range(1, 5):
+            room.end(f"c{number}", (1, 1))
+        gate.set()
+        with anyio.fail_after(20):
+            while len(synced) < 2:  # noqa: ASYNC110  (of a thread)
+                await anyio.sleep(0.001)
+        await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    assert len(synced) == 2
