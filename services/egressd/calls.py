@@ -177,7 +177,9 @@ class Calls:
 
         with _recorded(outcome):
             try:
-                flight = await relay(Call(ask, request, call.body, call.place), client, answer, self._relaying, allowed)
+                flight = await relay(
+                    Call(ask, request, call.body, call.body_bytes, call.place), client, answer, self._relaying, allowed
+                )
                 outcome.ended = "label-rose" if flight.label_rose else "complete"
             except Garbled:
                 outcome.ended = "client-left" if answer.client_left else "upstream-cut"

@@ -24,6 +24,7 @@ from proto.faults import Fault
 from proto.messages.broker import EgressAsk, EgressDecision
 
 _PIECE_BYTES: Final = 64 << 10
+_AT_ONCE_BYTES: Final = 16 << 10
 _CHANGED: Final = "refused: grants.toml was changed while the call was decided"
 
 Ask = Callable[[EgressAsk], Awaitable[EgressDecision]]
@@ -36,6 +37,7 @@ class Call(NamedTuple):
     ask: EgressAsk
     request: h11.Request
     body: IO[bytes]
+    body_bytes: int
     place: Place
 
 
@@ -121,6 +123,11 @@ def _why(error: OSError) -> str:
 
 
 async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
+    if call.body_bytes <= _AT_ONCE_BYTES:
+        # The kernel takes so much whether the upstream reads it or not.
+        await _upload(call, upstream, answer)
+        await _download(upstream, client, answer, limits)
+        return
     failure: Fault | Garbled | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_upload, call, upstream, answer)
@@ -138,10 +145,12 @@ async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answ
 async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
     try:
         piece = answer.to_upstream(call.request)
-        while piece:
+        while data := call.body.read(_PIECE_BYTES):
+            # The head goes with the first of the body: a server that reads once has both.
+            await upstream.send(piece + answer.to_upstream(h11.Data(data=data)))
+            piece = b""
+        if piece:
             await upstream.send(piece)
-            data = call.body.read(_PIECE_BYTES)
-            piece = answer.to_upstream(h11.Data(data=data)) if data else b""
         answer.to_upstream(h11.EndOfMessage())
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
         # The upstream takes no more; its answer, or the end of its connection, says why.
