@@ -8,6 +8,7 @@ import typer
 from bxctl import contents, exits, places
 from bxctl.commands import (
     approvals,
+    backup,
     box,
     chat,
     context,
@@ -16,9 +17,11 @@ from bxctl.commands import (
     doctor,
     grants,
     init,
+    install,
     memory,
     policy,
     prices,
+    restore,
     sessions,
     spending,
     state,
@@ -53,6 +56,8 @@ def build() -> typer.Typer:
         "run": box.run,
         "init": init.init,
         "up": box.up,
+        "install": install.install,
+        "uninstall": install.uninstall,
         "chat": chat.chat,
         "sessions": sessions.sessions,
         "reindex": memory.reindex,
@@ -68,6 +73,8 @@ def build() -> typer.Typer:
         "destinations": state.destinations,
         "verify": state.verify,
         "doctor": doctor.doctor,
+        "backup": backup.backup,
+        "restore": restore.restore,
     }
     for name, verb in verbs.items():
         app.command(name, short_help=contents.one_line(name), epilog=_EPILOGS.get(name))(verb)

@@ -24,6 +24,8 @@ GROUPS: Final = (
             "run": "set the box up if need be, start it, and chat; or answer one question and end",
             "init": "make a home: starter configuration, grants, policy folder",
             "up": "start the daemons, show one log, restart what dies, stop all on ^C",
+            "install": "put the box on this host as hardened units of systemd",
+            "uninstall": "take the units and programs away; what is remembered stays",
         },
     ),
     Group(
@@ -64,6 +66,8 @@ GROUPS: Final = (
             "credential": "the keys of destinations: set, list, remove",
             "verify": "check the chains of every journal",
             "doctor": "find what is wrong, and the command that mends each",
+            "backup": "everything that the box keeps in one file, while it works on",
+            "restore": "the home of a backup in the place of the one there, which is kept",
         },
     ),
 )

@@ -68,6 +68,14 @@ class Box(NamedTuple):
         if not self.home.is_dir():
             raise Fault("home-missing", f"there is no box at {self.home}; make one with: {self.command('init')}")
 
+    def file(self, name: str) -> Path:
+        """Where a file of the owner's is written: a link that leads to another place in the home is followed.
+
+        On a system install keys and prices lie in `local/`, which not every daemon sees.
+        """
+        path, real = self.home / name, Path(os.path.realpath(self.home / name))
+        return real if path.is_symlink() and real.is_relative_to(self.home.resolve()) else path
+
     @property
     def own(self) -> Path:
         """The folder of bxctl's own files."""
@@ -94,12 +102,17 @@ class Unreachable(Fault):
 
 def find(home: str | None, memory_socket: Path | None = None, admin_socket: Path | None = None) -> Box:
     """The box that the command line and the environment name; as its user from here on."""
-    try:
-        place = default_home(home or _named[-1], os.environ, own=True)
-    except PermissionError as error:
-        raise Fault("home-missing", f"{error.filename}: {error.strerror}") from None
+    place = named(home)
     become(place, sys.argv)
     return Box(place, memory_socket, admin_socket)
+
+
+def named(home: str | None) -> Path:
+    """The home that the command line and the environment name."""
+    try:
+        return default_home(home or _named[-1], os.environ, own=True)
+    except PermissionError as error:
+        raise Fault("home-missing", f"{error.filename}: {error.strerror}") from None
 
 
 _named: list[str | None] = [None]

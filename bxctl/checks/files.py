@@ -104,7 +104,7 @@ def _modes(place: Path) -> Iterator[Finding]:
     """Files and folders of the table that others may read or write."""
     for path in [place, *(place / row.path.rstrip("/") for row in PATHS)]:
         try:
-            state = path.lstat()
+            state = (Box(place).file(path.name) if path.is_symlink() else path).lstat()
         except OSError:
             continue
         name = "." if path == place else str(path.relative_to(place))

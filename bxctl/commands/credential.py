@@ -129,7 +129,7 @@ def _read(path: Path) -> bytes:
 
 def _write(box: Box, name: str, value: str | None) -> None:
     """Change a line of the file, whole or not at all; it is 0600 whatever it was."""
-    path = box.home / credentials.FILE
+    path = box.file(credentials.FILE)
     try:
         text = _read(path).decode("utf-8")
         durable.replace(path, credentials.replaced(text, name, value).encode())

@@ -70,10 +70,10 @@ def make(box: Box, owner: str, domain: str) -> Made:
         for folder in FOLDERS:
             durable.make_folder(box.home / folder)
         for path, text, about in starters(owner, domain):
-            if os.path.lexists(box.home / path):
+            if os.path.lexists(target := box.file(path)):
                 result.kept.append(path)
             else:
-                durable.replace(box.home / path, text.encode())
+                durable.replace(target, text.encode())
                 result.made.append((path, about))
     except OSError as error:
         raise Fault("start-failed", f"{error.filename or box.home}: {error.strerror or error}") from None

@@ -69,7 +69,7 @@ def import_(
     listed = pricelist.read(data, only or ())
     if not listed.models:
         raise Fault("prices-invalid", f"{clip(str(file), 200)} has no price of such a model")
-    path = box.home / _FILE
+    path = box.file(_FILE)
     before = _read(path, _MOST_WRITTEN_BYTES).decode("utf-8", "replace") if path.exists() else ""
     digest = hashlib.sha256(data).hexdigest()
     source = f"LiteLLM's price list, sha256 {digest}, imported {stamp(now())[:10]}"

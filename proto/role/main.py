@@ -24,6 +24,8 @@ from proto.role.serve import Desk, Server
 from proto.sockets import Socket
 
 _PR_SET_DUMPABLE: Final = 4
+_TELLINGS: Final = 3
+"""Within the time that the supervisor waits: one may be late."""
 
 
 class Arguments(NamedTuple):
@@ -81,6 +83,8 @@ async def _life(run: Run, arguments: Arguments) -> None:
     failed: Fault | None = None
     async with anyio.create_task_group() as tasks:
         await tasks.start(_cancel_on_signal, tasks.cancel_scope)
+        if (within_s := ready.watchdog_s()) is not None:
+            tasks.start_soon(_tell_alive, within_s)
         try:
             await run(arguments, _say_ready)
         except* Fault as group:
@@ -110,6 +114,13 @@ async def _cancel_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus
         # A second one must not end what the first began to finish.
         signal.signal(number, signal.SIG_IGN)
     scope.cancel()
+
+
+async def _tell_alive(within_s: float) -> None:
+    """Tell the supervisor, often enough, that the loop turns; where it does not, the daemon is killed and restarted."""
+    while True:
+        ready.notify("WATCHDOG=1")
+        await anyio.sleep(within_s / _TELLINGS)
 
 
 def _say_ready() -> None:

@@ -1,11 +1,13 @@
-"""Telling a supervisor that the sockets accept: systemd's notification socket, when one is named (sd_notify(3))."""
+"""Telling a supervisor that the sockets accept, and that the loop turns: systemd's notification socket, when one is
+named (sd_notify(3)).
+"""
 
 import os
 import socket
 
 
 def notify(state: str) -> None:
-    """Send `READY=1`, `STOPPING=1` or `STATUS=…` to `$NOTIFY_SOCKET`, if there is one."""
+    """Send `READY=1`, `STOPPING=1`, `WATCHDOG=1` or `STATUS=…` to `$NOTIFY_SOCKET`, if there is one."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -17,3 +19,11 @@ def notify(state: str) -> None:
         except OSError:
             # A supervisor that has gone must not stop the daemon.
             return
+
+
+def watchdog_s() -> float | None:
+    """How long the supervisor waits for a `WATCHDOG=1`; None where it waits for none (sd_watchdog_enabled(3))."""
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    wanted = os.environ.get("WATCHDOG_USEC", "")
+    return int(wanted) / 1e6 if wanted.isdecimal() and int(wanted) else None

@@ -8,11 +8,14 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from proto import credentials
 from proto.faults import Fault
 
 _Stamp = tuple[int, int, int]
+_OF_A_FOLDER: Final = "keys_"
+"""What systemd puts before the names of the files of a folder (`LoadCredential=keys:…`)."""
 
 
 class Credentials:
@@ -80,16 +83,20 @@ class Credentials:
         return self._passed(name) or self._filed().get(name) or self._environ.get(name)
 
     def _passed(self, name: str) -> str | None:
-        """The key in the folder that systemd passed (systemd.exec(5), "Credentials")."""
+        """The key in the folder that systemd passed (systemd.exec(5), "Credentials"): by its name, or as a file of the
+        folder that the unit loads as `keys`.
+        """
         folder = self._environ.get("CREDENTIALS_DIRECTORY")
         if not folder:
             return None
-        try:
-            return (Path(folder) / name).read_text(encoding="utf-8").strip()
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError):
-            raise Fault("credential-missing", f"the credential {name} that systemd passed cannot be read") from None
+        for file in (name, f"{_OF_A_FOLDER}{name}"):
+            try:
+                return (Path(folder) / file).read_text(encoding="utf-8").strip()
+            except FileNotFoundError:
+                continue
+            except (OSError, UnicodeDecodeError):
+                raise Fault("credential-missing", f"the credential {name} that systemd passed cannot be read") from None
+        return None
 
     def _filed(self) -> dict[str, str]:
         """The keys of credentials.env as it is now."""

@@ -82,3 +82,18 @@ def test_only_the_line_of_the_name_changes(before: list[str], ended: bool, value
     assert [line for line in after.splitlines() if "KEY" not in line] == others
     assert after.count(KEY) == (value is not None)
     assert credentials.replaced(after, "KEY", value) == after
+
+
+def test_a_key_is_written_where_the_file_is_linked_to_in_the_home(
+    bxctl: Bxctl, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a system install it lies in local/, which brokerd does not see: the link must stay one."""
+    real = made.parent / "local" / "credentials.env"
+    real.parent.mkdir(mode=0o700)
+    made.rename(real)
+    made.symlink_to("local/credentials.env")
+    _type(monkeypatch, KEY)
+    assert bxctl("credential", "set", "OPENAI_API_KEY").code == 0
+    assert made.is_symlink()
+    assert f"OPENAI_API_KEY={KEY}" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o600

@@ -24,6 +24,8 @@ def test_the_first_place_wins(tmp_path: Path) -> None:
     assert found.find("KEY") == "of-environment"
     _file(tmp_path, "KEY=of-file\n")
     assert found.find("KEY") == "of-file"
+    (passed / "keys_KEY").write_text("of-a-folder-of-systemd\n")
+    assert found.find("KEY") == "of-a-folder-of-systemd"
     (passed / "KEY").write_text("of-systemd\n")
     assert found.find("KEY") == "of-systemd"
 

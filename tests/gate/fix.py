@@ -8,6 +8,7 @@ COMMANDS = (
     ("ruff", "format", "--quiet", "."),
     ("proto.schema",),
     ("tests.gate.docs",),
+    ("tests.deploy.units",),
 )
 
 if __name__ == "__main__":

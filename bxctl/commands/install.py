@@ -1,0 +1,110 @@
+"""`bxctl install`, `bxctl uninstall`: the box as hardened units of systemd, for the system or for one user."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bxctl import exits, render
+from bxctl.commands.init import login_name
+from bxctl.options import Json
+from bxctl.systemd import steps
+from bxctl.systemd.units import SYSTEM, Place
+from proto.faults import Fault
+from proto.home import default_home
+
+_CAN_STAND_IN_A_UNIT = re.compile(r"/[A-Za-z0-9/._@+-]*")
+User = Annotated[bool, typer.Option("--user", help="For your own service manager (systemctl --user), without root")]
+Prefix = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Where the programs go [default: /opt/boxmaker, or ~/.local/lib/boxmaker]"),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")]
+
+
+def install(
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose box it is [default: your login name]")
+    ] = None,
+    user: User = False,
+    prefix: Prefix = None,
+    model: Annotated[bool, typer.Option(help="With the embedded model, if it is installed here")] = True,
+    start: Annotated[bool, typer.Option(help="Start the box, or start it again")] = True,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> int:
+    """Install the box as units of systemd, make its home, and start it. May be repeated: it renews what is there.
+
+    What runs here is copied; nothing is downloaded. Keys, grants and memory in the home stay as they are.
+
+    Example: bxctl install --dry-run
+    """
+    place = _place(prefix, user=user)
+    whose = owner or os.environ.get("SUDO_USER") or login_name()
+    _do(place, steps.install(place, whose, model=model, start=start), dry_run=dry_run, json=json)
+    if not (dry_run or json):
+        _tell(place)
+    return exits.OK
+
+
+def uninstall(user: User = False, prefix: Prefix = None, dry_run: DryRun = False, json: Json = False) -> int:
+    """Take the units and the programs away again. The home, with all that is remembered, and its user stay.
+
+    Example: bxctl uninstall --dry-run
+    """
+    place = _place(prefix, user=user)
+    _do(place, steps.uninstall(place), dry_run=dry_run, json=json)
+    if not (dry_run or json):
+        render.line(f"the home {place.home} is as it was")
+    return exits.OK
+
+
+def _place(prefix: Path | None, *, user: bool) -> Place:
+    """Where the box goes.
+
+    Raises:
+        Fault: `peer-refused`: this needs root, or must not be root; `config-invalid`: a path that no unit can name.
+
+    """
+    if user == (os.geteuid() == 0):
+        what = "a user's units are that user's own: no sudo" if user else "the system's units are root's: sudo bxctl …"
+        raise Fault("peer-refused", what)
+    place = SYSTEM
+    if user:
+        home = default_home(None, {**os.environ, "BOXMAKER_HOME": ""}, own=True)
+        place = Place("user", str(Path("~/.local/lib/boxmaker").expanduser()), str(home))
+    if prefix is not None:
+        place = place._replace(prefix=str(prefix.expanduser().absolute()))
+    for path in (place.prefix, place.home):
+        if not _CAN_STAND_IN_A_UNIT.fullmatch(path):
+            raise Fault("config-invalid", f"{path}: a unit can name a path of letters, digits and ._@+- only")
+    return place
+
+
+def _do(place: Place, todo: Iterable[steps.Step], *, dry_run: bool, json: bool) -> None:
+    """Do the steps, saying each; with `dry_run` only say them."""
+    said = []
+    try:
+        for step in todo:
+            said.append(step.about)
+            if not json:
+                render.line(f"{'would ' if dry_run else ''}{step.about}")
+            if not dry_run:
+                step.act()
+    except OSError as error:
+        raise Fault("start-failed", f"{error.filename}: {error.strerror}") from None
+    if json:
+        render.as_json({"prefix": place.prefix, "home": place.home, "done": not dry_run, "steps": said})
+
+
+def _tell(place: Place) -> None:
+    print()
+    if not steps.is_running(place):
+        render.line("systemd does not run here; the box starts with it")
+        return
+    render.line(f"look at it: {'systemctl --user' if place.user else 'systemctl'} status boxmaker.target; bxctl doctor")
+    if place.user:
+        render.line("for a box that runs while you are logged out: loginctl enable-linger")

