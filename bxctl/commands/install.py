@@ -33,6 +33,7 @@ def install(
     prefix: Prefix = None,
     model: Annotated[bool, typer.Option(help="With the embedded model, if it is installed here")] = True,
     start: Annotated[bool, typer.Option(help="Start the box, or start it again")] = True,
+    *,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
