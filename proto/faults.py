@@ -76,6 +76,9 @@ FAULTS: Final[dict[str, Row]] = {
     "egressd-start-failed": Row("egressd's state cannot be used", "egressd-start-failed"),
     "destination-unknown": Row("no destination of that name is configured", "destination-unknown"),
     "ceiling": Row("refused: the session's label is above the ceiling of the destination", "ceiling"),
+    "channel-ceiling": Row(
+        "refused: the session's label is above the ceiling of the Mattermost channel", "channel-ceiling"
+    ),
     "spend": Row("refused: the call could pass a spend limit of the destination", "spend"),
     "unpriced": Row("refused: the destination has a limit in dollars, and the model has no price", "unpriced"),
     "hosted-tool": Row("refused: the request names a tool that the provider runs", "hosted-tool"),

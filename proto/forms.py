@@ -31,6 +31,7 @@ TUNNEL_HOST: Final = Form(
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?\Z",
     "a host's name in lower case, and perhaps :PORT, such as api.github.com",
 )
+MATTERMOST_ID: Final = Form(r"^[a-z0-9]{26}\Z", "an id of Mattermost: 26 lower-case letters and digits")
 SHA256: Final = Form(r"^[0-9a-f]{64}\Z", "a SHA-256 in hexadecimal")
 
 _ALL: Final = (
@@ -45,6 +46,7 @@ _ALL: Final = (
     SPAN_ID,
     BASE_URL,
     TUNNEL_HOST,
+    MATTERMOST_ID,
     SHA256,
 )
 

@@ -28,6 +28,7 @@ REASONS: Final[dict[str, str]] = {
     "lapsed": "refused: the owner did not answer in time",
     "label-rose": "refused: the session's label rose while the owner was asked",
     "ceiling": FAULTS["ceiling"].sentence,
+    "channel-ceiling": FAULTS["channel-ceiling"].sentence,
     "spend": FAULTS["spend"].sentence,
     "unpriced": FAULTS["unpriced"].sentence,
     "hosted-tool": FAULTS["hosted-tool"].sentence,

@@ -11,13 +11,15 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from proto import forms
-from proto.ids import DestinationName, DomainId
+from proto.ids import DestinationName, DomainId, MattermostId
 from proto.labels import DataClass
 from proto.role.config import load
 
 BaseUrl = Annotated[str, msgspec.Meta(pattern=forms.BASE_URL.pattern)]
-Api = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "code-assist"]
+ModelApi = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "code-assist"]
 """The APIs of models that egressd knows."""
+Api = ModelApi | Literal["mattermost"]
+"""Every API that it knows."""
 Auth = Literal["subscription", "key", "gateway", "none"]
 """Whose credential a call carries: the harness's own login, a key or a gateway's key that egressd holds, or none."""
 TunnelHost = Annotated[str, msgspec.Meta(pattern=forms.TUNNEL_HOST.pattern)]
@@ -56,11 +58,18 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("a destination has a base_url, a base_url_from or tunnels")
         if not self.apis:
             raise ValueError("api names at least one API")
+        if self.is_mattermost and (len(self.apis) > 1 or self.tunnels):
+            raise ValueError("a Mattermost server has no other API and no tunnels")
 
     @property
     def apis(self) -> tuple[Api, ...]:
         """The APIs, one or more."""
         return (self.api,) if isinstance(self.api, str) else tuple(self.api)
+
+    @property
+    def is_mattermost(self) -> bool:
+        """Whether it is a Mattermost server."""
+        return "mattermost" in self.apis
 
     @property
     def auths(self) -> tuple[Auth, ...]:
@@ -108,12 +117,34 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long decision contexts, transcripts and sources are kept."""
 
 
+class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for a channel of Mattermost; NAME is its id."""
+
+    ceiling: DataClass = DataClass.PRIVATE
+    """The highest class of a session that may post there; `secret` counts in a direct channel with the owner alone."""
+
+
+class Mattermost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who the owner is on the Mattermost server, and what may be posted where."""
+
+    owner: MattermostId | None = None
+    """The owner's user id there; without it no channel is a direct one with the owner."""
+    channels: dict[MattermostId, Channel] = {}
+
+    def ceiling(self, channel: str, *, direct: bool) -> DataClass:
+        """The highest class of a session that may post in a channel; `direct` says that only the owner reads it."""
+        named = self.channels.get(channel, Channel()).ceiling
+        only_owner = direct and self.owner is not None
+        return named if only_owner or named.rank <= DataClass.PRIVATE.rank else DataClass.PRIVATE
+
+
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of grants.toml."""
 
     destinations: dict[DestinationName, Destination] = {}
     spend: dict[DestinationName, Spend] = {}
     domains: dict[DomainId, Domain] = {}
+    mattermost: Mattermost = Mattermost()
 
     def __post_init__(self) -> None:
         """Refuse limits of a destination that there is not: a name that is misspelt would limit nothing."""

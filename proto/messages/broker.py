@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from proto.ids import ApprovalId, CallId, DestinationName, DomainId, SessionId
+from proto.ids import ApprovalId, CallId, DestinationName, DomainId, MattermostId, SessionId
 from proto.labels import DataClass
 from proto.messages.wire import Reply, Request
 from proto.tools import check_arguments
@@ -117,20 +117,24 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class EgressAsk(Request, frozen=True, tag="egress_ask"):
     """May this session's bytes go to this destination, now? Asked at the last moment before the first one leaves.
 
-    `what`: a `call` of a model, a `read` that spends nothing (a list of models, a count), or a `tunnel` (method
-    CONNECT, the host and port as the path). `hosted_tools` are tools run by the provider that the request names; when
-    the call is allowed, the session is untrusted before this is answered. `spending` is None where nothing is spent.
+    `what`: a `call` of a model, a `read` that spends nothing (a list of models, a count), a `tunnel` (method CONNECT,
+    the host and port as the path), or a `post` in a `channel` of Mattermost, `direct` when the owner alone reads it.
+    `session` is None for what the connection to Mattermost reads for itself. `hosted_tools` are tools run by the
+    provider that the request names; when the call is allowed, the session is untrusted before this is answered.
+    `spending` is None where nothing is spent.
     """
 
-    session: SessionId
+    session: SessionId | None
     call: CallId
     destination: DestinationName
     method: str
     path: str
-    what: Literal["call", "read", "tunnel"] = "call"
+    what: Literal["call", "read", "tunnel", "post"] = "call"
     model: str = ""
     hosted_tools: list[str] = msgspec.field(default_factory=list)
     spending: Spending | None = None
+    channel: MattermostId | None = None
+    direct: bool = False
 
 
 class EgressDecision(Reply, frozen=True, tag="egress_decision"):

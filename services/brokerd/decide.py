@@ -45,6 +45,7 @@ _TOLD_FIRST: Final = (
     "taint",
     "destination",
     "ceiling",
+    "channel-ceiling",
     "tunnel-host",
     "hosted-tool",
     "unpriced",

@@ -15,7 +15,7 @@ from brokerd.grants.grant import Grant
 from brokerd.grants.shelf import GrantSet, choose
 from brokerd.sessions import REOPENED, Session
 from proto.canon import compact
-from proto.labels import Label
+from proto.labels import PUBLIC, DataClass, Label
 from proto.messages.broker import EgressAsk
 from proto.rules import Destination, Rules, Spend
 from proto.tools import TOOLS, parse_arguments
@@ -51,6 +51,11 @@ class Facts(msgspec.Struct, frozen=True):
     subject: Subject
     fit: Fit
     problem: str | None
+
+
+def label_of_nobody(ask: EgressAsk) -> Label:
+    """The label of bytes whose session is not known: the strictest, but for what is of no session at all."""
+    return PUBLIC if ask.session is None else strictest()
 
 
 def strictest() -> Label:
@@ -106,8 +111,10 @@ def of_egress(
         "session": _session(session, label),
         "facts": {
             "rules_valid": rules is not None,
-            "destination_known": destination is not None,
+            "destination_known": destination is not None and answers(ask, destination),
+            "of_no_session": destination is not None and is_of_no_session(ask, destination),
             "ceiling_rank": destination.ceiling.rank if destination else -1,
+            "channel_rank": channel_rank(ask, rules),
             "tunnel_named": destination is not None and names_tunnel(ask, destination),
             "hosted_tools_named": destination is not None and names_hosted_tools(ask, destination),
             "limits": limits(rules.spend.get(ask.destination) if rules else None),
@@ -115,6 +122,25 @@ def of_egress(
         },
         "now": _now(now),
     }
+
+
+def answers(ask: EgressAsk, destination: Destination) -> bool:
+    """Whether a destination is of the kind that is asked for: posts go to a Mattermost server."""
+    return ask.what != "post" or destination.is_mattermost
+
+
+def is_of_no_session(ask: EgressAsk, destination: Destination) -> bool:
+    """Whether it is what the connection to Mattermost reads for itself: there is nothing of a session in it."""
+    return ask.session is None and ask.what == "read" and destination.is_mattermost
+
+
+def channel_rank(ask: EgressAsk, rules: Rules | None) -> int:
+    """The rank of the highest class that may be posted in the channel; -1 where none is named or known."""
+    if ask.what != "post":
+        return DataClass.SECRET.rank
+    if rules is None or ask.channel is None:
+        return -1
+    return rules.mattermost.ceiling(ask.channel, direct=ask.direct).rank
 
 
 def names_tunnel(ask: EgressAsk, destination: Destination) -> bool:

@@ -72,17 +72,19 @@ def keep_egress(
     """The policy's verdict on bytes that would leave, or a denial. Nobody is asked here: a question is a mistake."""
     if verdict.verdict == "deny":
         return verdict
+    destination = rules.destinations.get(ask.destination) if rules else None
+    unasked = destination is not None and facts.is_of_no_session(ask, destination)
     if failed := _failed(
-        {"session-not-open": session is not None and session.open, "rules-invalid": rules is not None}
+        {"session-not-open": unasked or (session is not None and session.open), "rules-invalid": rules is not None}
     ):
         return Verdict("deny", failed)
-    destination = rules.destinations.get(ask.destination) if rules else None
-    if destination is None:
+    if destination is None or not facts.answers(ask, destination):
         return Verdict("deny", ("destination",))
     limits, spent = facts.limits(rules.spend.get(ask.destination) if rules else None), facts.spent(ask)
     if failed := _failed(
         {
             "ceiling": label.class_.rank <= destination.ceiling.rank,
+            "channel-ceiling": label.class_.rank <= facts.channel_rank(ask, rules),
             "tunnel-host": facts.names_tunnel(ask, destination),
             "hosted-tool": facts.names_hosted_tools(ask, destination),
             "unpriced": ask.what != "call" or _is_priced(limits, spent),
@@ -104,7 +106,7 @@ def _is_within(ask: EgressAsk, limits: dict[str, int], spent: dict[str, Any]) ->
     Money that is not known is another refusal, and plans cost none.
     """
     match ask.what:
-        case "read":
+        case "read" | "post":
             return True
         case "tunnel":
             return all(limits[name] != 0 for name in _TOKENS)

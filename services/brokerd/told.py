@@ -49,11 +49,7 @@ def of_tool(session: str, call: str, tool: str) -> Mapping[str, str]:
     }
 
 
-def of_egress(session: str, call: str, destination: str) -> Mapping[str, str]:
+def of_egress(session: str | None, call: str, destination: str) -> Mapping[str, str]:
     """What a decision on bytes that would leave says more."""
-    return {
-        "boxmaker.session": session,
-        "gen_ai.conversation.id": session,
-        "boxmaker.call": call,
-        "boxmaker.destination": destination,
-    }
+    own = {} if session is None else {"boxmaker.session": session, "gen_ai.conversation.id": session}
+    return {**own, "boxmaker.call": call, "boxmaker.destination": destination}

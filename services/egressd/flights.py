@@ -16,9 +16,9 @@ _CLOSED_WITHIN_S: Final = 1.0
 
 
 class Flight:
-    """One call: whose it is, how high its destination's ceiling is, and how to stop it."""
+    """One call: whose it is (None: no session's), how high its destination's ceiling is, and how to stop it."""
 
-    def __init__(self, session: str, ceiling: DataClass) -> None:
+    def __init__(self, session: str | None, ceiling: DataClass) -> None:
         self.session = session
         self.ceiling = ceiling
         self.scope = anyio.CancelScope()
@@ -42,7 +42,7 @@ class Flights:
         self._flying: set[Flight] = set()
 
     @contextmanager
-    def enter(self, session: str, ceiling: DataClass) -> Iterator[Flight]:
+    def enter(self, session: str | None, ceiling: DataClass) -> Iterator[Flight]:
         """A call, from before it is asked about until its connection is closed."""
         flight = Flight(session, ceiling)
         self._flying.add(flight)

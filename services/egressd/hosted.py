@@ -12,7 +12,7 @@ from egressd import remote
 from egressd.bodies import Object, field, folded, object_of
 from proto.escape import clip
 from proto.faults import Fault
-from proto.rules import Api
+from proto.rules import ModelApi
 
 _LONGEST_NAME_CHARS: Final = 80
 _DATED: Final = re.compile(r"(?P<name>[a-z0-9_]+?)_20[0-9]{6}\Z")
@@ -76,7 +76,7 @@ _GEMINI_HOSTED: Final = {
 """ai.google.dev, "Caching", `Tool`: what a tool is stands in the name of its one field."""
 
 
-def hosted(api: Api, body: Object, model: str) -> tuple[str, ...]:
+def hosted(api: ModelApi, body: Object, model: str) -> tuple[str, ...]:
     """The names of the tools run by the provider that a request names or needs, each once, sorted.
 
     Raises:
@@ -173,4 +173,4 @@ def _sorted_out(kind: Any, client: frozenset[str], known: dict[str, str]) -> Ite
     if not isinstance(kind, str):
         raise Fault("request-invalid", "a tool in the body of the request has no type")
     if kind not in client:
-        yield known.get(kind) or clip(kind, _LONGEST_NAME_CHARS)
+        yield known.get(kind) or clip(kind[:_LONGEST_NAME_CHARS], _LONGEST_NAME_CHARS)

@@ -6,7 +6,7 @@ from egressd import hosted
 from egressd.bodies import Object, field, object_of, parse
 from egressd.meter.usage import first, tokens
 from proto.faults import Fault
-from proto.rules import Api
+from proto.rules import ModelApi
 
 _LONGEST_MODEL_CHARS: Final = 256
 
@@ -20,7 +20,7 @@ class Named(NamedTuple):
     hosted_tools: tuple[str, ...] = ()
 
 
-def named(api: Api, data: bytes, model: str) -> Named:
+def named(api: ModelApi, data: bytes, model: str) -> Named:
     """What the body of a call names; the model is that of the path, if it has one.
 
     Raises:
@@ -41,7 +41,7 @@ def _model(untrusted: Any) -> str:
     return untrusted
 
 
-def _output(api: Api, body: Object) -> tuple[Any, Any]:
+def _output(api: ModelApi, body: Object) -> tuple[Any, Any]:
     """The most tokens of an answer and the number of answers, as the request has them."""
     match api:
         case "anthropic":

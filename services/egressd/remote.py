@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from egressd.bodies import Object, folded
-from proto.rules import Api
+from proto.rules import ModelApi
 
 NAME: Final = "web_fetch"
 _INLINE: Final = "data:"
@@ -17,7 +17,7 @@ _OPENAI: Final = frozenset({"imageurl", "fileurl", "videourl", "audiourl", "vide
 """Of a part of a message or of an item: OpenAI's API reference, "Chat" and "Responses"; `video_url` is DashScope's."""
 _GOOGLE_FILES: Final = "https://generativelanguage.googleapis.com/"
 """A file that was uploaded to Gemini's own Files API is asked for nowhere else."""
-_CONVERSATION: Final[dict[Api, frozenset[str]]] = {
+_CONVERSATION: Final[dict[ModelApi, frozenset[str]]] = {
     "anthropic": frozenset({"messages", "system"}),
     "openai-chat": frozenset({"messages"}),
     "openai-responses": frozenset({"input", "instructions"}),
@@ -28,7 +28,7 @@ _JSON_OF_TOOLS: Final = frozenset({"input", "args", "arguments", "response"})
 """What a tool was given, or gave back as JSON, inside a conversation."""
 
 
-def follows(api: Api, body: Object) -> bool:
+def follows(api: ModelApi, body: Object) -> bool:
     """Whether a request holds an address that the provider would follow."""
     names = _CONVERSATION[api]
     told = [value for key, value in body.items() if folded(key) in names]
@@ -47,7 +47,7 @@ def _parts(value: Any) -> Iterator[Object]:
             waiting += [inner for key, inner in one.items() if folded(key) not in _JSON_OF_TOOLS]
 
 
-def _leads_out(api: Api, part: Object) -> bool:
+def _leads_out(api: ModelApi, part: Object) -> bool:
     match api:
         case "anthropic":
             return any(folded(key) == "type" and value == "url" for key, value in part.items())

@@ -14,7 +14,7 @@ from egressd.meter.gemini import Gemini
 from egressd.meter.openai_chat import OpenAiChat
 from egressd.meter.openai_responses import OpenAiResponses
 from egressd.meter.usage import Meter
-from proto.rules import Api
+from proto.rules import Api, ModelApi
 
 What = Literal["call", "read", "here"]
 """A `call` of a model, which is metered; a `read`, which spends nothing; what is answered `here`."""
@@ -27,7 +27,7 @@ _VENDOR_MODEL: Final = rf"{_MODEL}(?:/{_MODEL})?"
 class Route(NamedTuple):
     """What a method and a path mean; `model` is the one in the path, `target` another path to ask for, if any."""
 
-    api: Api
+    api: ModelApi
     what: What
     model: str = ""
     target: str | None = None
@@ -38,7 +38,7 @@ class Route(NamedTuple):
         return METERS[self.api] if self.what == "call" else None
 
 
-METERS: Final[dict[Api, Callable[[], Meter]]] = {
+METERS: Final[dict[ModelApi, Callable[[], Meter]]] = {
     "openai-chat": OpenAiChat,
     "openai-responses": OpenAiResponses,
     "anthropic": Anthropic,
@@ -59,7 +59,7 @@ _MODELS: Final[tuple[tuple[What, str, str], ...]] = (
 _GEMINI_MODEL: Final = rf"/v1(?:beta)?/models/(?P<model>{_VENDOR_MODEL})"
 _CODE_ASSIST: Final = r"/v1internal"
 
-ROUTES: Final[dict[Api, tuple[tuple[What, str, re.Pattern[str]], ...]]] = {
+ROUTES: Final[dict[ModelApi, tuple[tuple[What, str, re.Pattern[str]], ...]]] = {
     "openai-chat": _table(("call", "POST", r"/v1/chat/completions"), *_MODELS),
     "openai-responses": _table(
         ("call", "POST", r"/v1/responses"),
@@ -108,11 +108,14 @@ _PREFIXES: Final[tuple[tuple[str, Api], ...]] = (
 
 def route(apis: Sequence[Api], method: str, path: str, quirks: Sequence[str] = ()) -> Route | None:
     """The route of a method and a path without its query at a destination that answers some APIs, or None."""
+    models = [api for api in apis if api != "mattermost"]
+    if not models:
+        return None
     if (method, path) in HERE:
-        return Route(apis[0], "here")
+        return Route(models[0], "here")
     if "models-catalog" in quirks and (method, path) == _CATALOG:
-        return Route(apis[0], "read", target="/v1/models")
-    for api in apis:
+        return Route(models[0], "read", target="/v1/models")
+    for api in models:
         for what, wanted, pattern in ROUTES[api]:
             if method == wanted and (found := pattern.fullmatch(path)):
                 return Route(api, what, found.groupdict().get("model") or "")

@@ -86,7 +86,7 @@ class Brokerd:
                 wanted.take(answer)
 
     async def leave(
-        self, destination: str, session: str = S, *, method: str = "POST", path: str = "/v1", **more: Any
+        self, destination: str, session: str | None = S, *, method: str = "POST", path: str = "/v1", **more: Any
     ) -> EgressDecision:
         """Ask as egressd whether bytes may leave."""
         ask = EgressAsk(session=session, call="m1", destination=destination, method=method, path=path, **more)

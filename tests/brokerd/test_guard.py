@@ -16,7 +16,7 @@ from brokerd.sessions import Session, _from_request
 from proto.labels import DataClass, Label
 from proto.messages.broker import EgressAsk, Spending
 from proto.role.clock import now
-from proto.rules import Destination, Rules, Spend
+from proto.rules import Channel, Destination, Mattermost, Rules, Spend
 from tests.brokerd.running import opening
 
 ENGINE = Engine(modules.in_force(modules.built_in()))
@@ -88,12 +88,12 @@ caps = st.none() | st.just(0) | st.integers(0, 200) | st.just(1 << 53)
 usd = st.none() | st.floats(0, 2e-7) | st.just(1e9)
 asks = st.builds(
     EgressAsk,
-    session=st.just("chat-1"),
+    session=st.sampled_from(["chat-1", "chat-1", None]),
     call=st.just("c"),
     destination=st.just("local"),
     method=st.just("POST"),
     path=st.sampled_from(["/", "a.example:443", "a.example:8443", "b.example:443", "a.example", ":", "a.example:0443"]),
-    what=st.sampled_from(["call", "call", "read", "tunnel"]),
+    what=st.sampled_from(["call", "call", "read", "tunnel", "post", "post"]),
     model=st.sampled_from(["", "m"]),
     hosted_tools=st.lists(st.sampled_from(["web_search", "mcp"]), max_size=2),
     spending=st.none()
@@ -104,6 +104,18 @@ asks = st.builds(
         session_nusd=sums,
         day_nusd=sums,
         metered=st.booleans(),
+    ),
+    channel=st.sampled_from([None, "a" * 26, "b" * 26]),
+    direct=st.booleans(),
+)
+servers = st.builds(
+    Destination, base_url=st.just("unix:x"), api=st.just("mattermost"), ceiling=st.sampled_from(DataClass)
+)
+mattermosts = st.builds(
+    Mattermost,
+    owner=st.sampled_from([None, "o" * 26]),
+    channels=st.dictionaries(
+        st.sampled_from(["a" * 26, "b" * 26]), st.builds(Channel, ceiling=st.sampled_from(DataClass)), max_size=2
     ),
 )
 places = st.builds(
@@ -120,10 +132,11 @@ spends = st.builds(Spend, session_tokens=caps, day_tokens=caps, session_usd=usd,
 @given(
     labels,
     st.sampled_from([True, True, True, False, None]),
-    st.none() | places | places | places,
+    st.none() | places | places | servers | servers,
     st.none() | spends,
     asks,
     st.sampled_from([True, True, True, False]),
+    mattermosts,
 )
 def test_nothing_leaves_that_the_built_in_policy_would_keep(
     label: Label,
@@ -132,10 +145,12 @@ def test_nothing_leaves_that_the_built_in_policy_would_keep(
     spend: Spend | None,
     ask: EgressAsk,
     readable: bool,
+    mattermost: Mattermost,
 ) -> None:
-    session = None if is_open is None else _session(label, is_open)
+    session = None if is_open is None or ask.session is None else _session(label, is_open)
     named = {"local": place} if place else {}
-    rules = Rules(destinations=named, spend={"local": spend} if spend and named else {}) if readable else None
+    limits = {"local": spend} if spend and named else {}
+    rules = Rules(destinations=named, spend=limits, mattermost=mattermost) if readable else None
     term = facts.of_egress(ask, session, label, rules, now())
     built_in = read(ENGINE.ask(facts.EGRESS, term_of(term)))
     kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)

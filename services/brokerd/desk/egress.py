@@ -7,8 +7,8 @@ import msgspec
 from brokerd import told
 from brokerd.audit import Audit
 from brokerd.decide import Decision, EgressDecider
-from brokerd.facts import strictest
-from brokerd.sessions import Sessions
+from brokerd.facts import label_of_nobody
+from brokerd.sessions import Session, Sessions
 from brokerd.taint import Taint
 from proto.escape import clip
 from proto.labels import Label
@@ -36,48 +36,48 @@ class EgressDesk:
         while decision.label != self._decided_under(request):
             decision = await self._decide(request)
         if decision.verdict != "allow":
-            decision = msgspec.structs.replace(decision, label=self._label(request.session))
-        elif request.hosted_tools:
+            decision = msgspec.structs.replace(decision, label=self._label(request))
+        elif request.hosted_tools and request.session is not None:
             self._taint.distrust(request.session, "hosted-tool")
         await self._audit.leaving(_asked(request), decision)
         more = told.of_egress(request.session, request.call, request.destination)
-        told.decided(began_ns, f"egress.{request.what}", self._sessions.find(request.session), decision, more)
+        told.decided(began_ns, f"egress.{request.what}", self._find(request), decision, more)
         return EgressDecision(
             allow=decision.verdict == "allow",
             reasons=list(decision.reasons),
             message=decision.sentence,
             class_=decision.label.class_,
             untrusted=decision.label.untrusted,
-            domain=self._domain(request.session),
+            domain=found.domain if (found := self._find(request)) else None,
         )
 
     async def _decide(self, request: EgressAsk) -> Decision:
-        session = self._sessions.find(request.session)
-        return await self._decider.decide(request, session, self._decided_under(request))
+        return await self._decider.decide(request, self._find(request), self._decided_under(request))
 
     def _decided_under(self, request: EgressAsk) -> Label:
         """The label that the session has, or would have: what a tool of the provider reads is untrusted."""
-        label = self._label(request.session)
+        label = self._label(request)
         return msgspec.structs.replace(label, untrusted=True) if request.hosted_tools else label
 
-    def _label(self, session: str) -> Label:
-        found = self._sessions.find(session)
-        return found.label if found else strictest()
+    def _label(self, request: EgressAsk) -> Label:
+        found = self._find(request)
+        return found.label if found else label_of_nobody(request)
 
-    def _domain(self, session: str) -> str | None:
-        found = self._sessions.find(session)
-        return found.domain if found else None
+    def _find(self, request: EgressAsk) -> Session | None:
+        return None if request.session is None else self._sessions.find(request.session)
 
 
 def _asked(request: EgressAsk) -> dict[str, Any]:
     """What the audit log says of a request."""
-    named = {
+    named: dict[str, Any] = {
         "session": request.session,
         "call": request.call,
         "destination": request.destination,
         "method": request.method[:16],
         "what": request.what,
     }
+    if request.what == "post":
+        named |= {"channel": request.channel, "direct": request.direct}
     if request.what == "tunnel":
         named["host"] = clip(request.path, _LONGEST_CHARS)
     if request.model:

@@ -22,6 +22,7 @@ allow if {
 	rules_valid
 	destination
 	ceiling
+	channel_ceiling
 	tunnel_host
 	hosted_tool
 	unpriced
@@ -33,6 +34,12 @@ allow if {
 
 open if input.session.open == true
 
+# What the connection to Mattermost reads for itself has nothing of a session in it.
+open if {
+	input.what == "read"
+	input.facts.of_no_session == true
+}
+
 rules_valid if input.facts.rules_valid == true
 
 destination if input.facts.destination_known == true
@@ -43,11 +50,20 @@ ceiling if {
 	input.session.class_rank <= input.facts.ceiling_rank
 }
 
+channel_ceiling if input.what in {"call", "read", "tunnel"}
+
+channel_ceiling if {
+	input.what == "post"
+	is_number(input.session.class_rank)
+	is_number(input.facts.channel_rank)
+	input.session.class_rank <= input.facts.channel_rank
+}
+
 tunnel_host if input.facts.tunnel_named == true
 
 hosted_tool if input.facts.hosted_tools_named == true
 
-unpriced if input.what in {"read", "tunnel"}
+unpriced if input.what in {"read", "tunnel", "post"}
 
 # On a plan no money is spent.
 unpriced if {
@@ -61,8 +77,8 @@ unpriced if {
 	day_nusd_priced
 }
 
-# A list of models spends nothing.
-spend if input.what == "read"
+# A list of models spends nothing, nor does a post.
+spend if input.what in {"read", "post"}
 
 # What a tunnel spends is not seen: no limit but that of nothing at all can hold there.
 spend if {
@@ -157,6 +173,8 @@ failed contains "destination" if not destination
 
 failed contains "ceiling" if not ceiling
 
+failed contains "channel-ceiling" if not channel_ceiling
+
 failed contains "tunnel-host" if not tunnel_host
 
 failed contains "hosted-tool" if not hosted_tool
@@ -166,7 +184,7 @@ failed contains "unpriced" if not unpriced
 failed contains "spend" if not spend
 
 # Reasons that only follow from another one are not told.
-later := {"ceiling", "tunnel-host", "hosted-tool", "unpriced", "spend"}
+later := {"ceiling", "channel-ceiling", "tunnel-host", "hosted-tool", "unpriced", "spend"}
 
 moot contains reason if {
 	failed["rules-invalid"]

@@ -230,3 +230,23 @@ async def test_a_policy_that_keeps_untrusted_sessions_in_keeps_tools_of_the_prov
         assert _denied(await brokerd.leave("provider", hosted_tools=["web_search"])) == ["policy-denies"]
         assert brokerd.stored_label() == before
         assert (await brokerd.leave("provider")).allow
+
+
+async def test_the_connection_to_mattermost_reads_without_a_session_and_posts_with_one(home: Path) -> None:
+    owner, channel = "o" * 26, "c" * 26
+    async with running(home) as brokerd:
+        brokerd.write(
+            "grants.toml",
+            '[destinations.mattermost]\nbase_url = "https://chat.example"\napi = "mattermost"\n'
+            f'[mattermost]\nowner = "{owner}"\n[mattermost.channels.{channel}]\nceiling = "public"\n',
+        )
+        await brokerd.open(label=Label(class_=DataClass.PRIVATE, untrusted=False))
+        read = await brokerd.leave("mattermost", session=None, what="read")
+        assert (read.allow, label_of(read), read.domain) == (True, PUBLIC, None)
+        nobody = await brokerd.leave("mattermost", session=None, what="post", channel=channel)
+        assert _denied(nobody) == ["session-not-open"]
+        assert _denied(await brokerd.leave("mattermost", what="post", channel=channel)) == ["channel-ceiling"]
+        assert (await brokerd.leave("mattermost", what="post", channel="d" * 26)).allow
+        lines = brokerd.audit("decision")
+        assert [line["session"] for line in lines] == [None, None, S, S]
+        assert (lines[-1]["channel"], lines[-1]["direct"]) == ("d" * 26, False)

@@ -72,7 +72,7 @@ egress_terms = st.fixed_dictionaries(
         "destination": st.just("local"),
         "method": hostile,
         "path": hostile,
-        "what": st.sampled_from(["call", "call", "read", "tunnel"]),
+        "what": st.sampled_from(["call", "call", "read", "tunnel", "post"]),
         "model": hostile,
         "hosted_tools": st.lists(hostile, max_size=2),
         "spending": st.none() | st.dictionaries(st.sampled_from(_SPENT), _sum),
@@ -81,7 +81,9 @@ egress_terms = st.fixed_dictionaries(
             {
                 "rules_valid": _usual,
                 "destination_known": _usual,
+                "of_no_session": st.sampled_from([False, False, True]),
                 "ceiling_rank": st.integers(-1, 2),
+                "channel_rank": st.integers(-1, 2),
                 "tunnel_named": _usual,
                 "hosted_tools_named": _usual,
                 "limits": st.fixed_dictionaries(dict.fromkeys(_SPENT, _limit)),
