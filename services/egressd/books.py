@@ -6,7 +6,7 @@ not known to its end, all that was reserved for what is unknown.
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import anyio
 import msgspec
@@ -24,6 +24,7 @@ from proto.messages.egress import Billing, HarnessUsage
 from proto.role.clock import Clock, stamp
 from proto.rules import Auth, Spend
 
+_Said = TypeVar("_Said", Usage, HarnessUsage)
 _BILLED: Final[frozenset[Auth]] = frozenset({"key", "gateway"})
 _REFUSALS: Final[frozenset[Ended]] = frozenset({"refused", "failed"})
 """Ends whose status is egressd's own: the upstream has not answered."""
@@ -98,7 +99,7 @@ class Books:
             ended=call.ended,
             partial=partial,
             finished=stamp(self._clock()),
-            usage=call.usage,
+            usage=_bounded(call.usage),
             model=call.model,
             nusd=_paid(call, price, partial=partial),
             counted=counted,
@@ -112,7 +113,7 @@ class Books:
 
     def harness(self, usage: HarnessUsage) -> None:
         """Keep a harness's own count beside the egress's."""
-        self._store.report(usage, stamp(self._clock()))
+        self._store.report(_bounded(usage), stamp(self._clock()))
 
     def _kept(self) -> None:
         self._unsynced.set()
@@ -270,4 +271,10 @@ def _paid(call: Ending, price: Price | None, *, partial: bool) -> int | None:
     """The price of what was reported; None where there is no price, and something to pay."""
     if not partial and not (call.usage.input_tokens or call.usage.output_tokens):
         return 0
-    return None if price is None else cost(price, call.usage)
+    return None if price is None else min(cost(price, call.usage), MOST)
+
+
+def _bounded(said: _Said) -> _Said:
+    """A count as it is kept: a number that nobody can have used would make the sums of all rows overflow."""
+    known = {field: getattr(said, field) for field in Usage.__struct_fields__}
+    return msgspec.structs.replace(said, **{field: value and min(value, MOST) for field, value in known.items()})

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-MOST: Final = 1 << 50
-"""No single reservation is larger, so that sums of them fit the wire."""
+MOST: Final = 1 << 44
+"""No single call reserves or counts more, in tokens or in nano-dollars, so that sums of very many fit the wire."""
 
 State = Literal["held", "waits", "never"]
 

@@ -300,3 +300,16 @@ async def test_the_disk_is_waited_for_once_for_many(room: Room, monkeypatch: pyt
         await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
     assert len(synced) == 2
+
+
+async def test_a_count_that_nobody_can_have_used_breaks_no_sum(room: Room) -> None:
+    # A provider may say what it likes, and so may a harness in its transcript: the rows stay readable.
+    for number in range(3):
+        await room.begin(f"a{number}", session="chat-2")
+        room.end(f"a{number}", (1 << 62, (1 << 53) - 1), model="m")
+        told: dict[str, Any] = dict.fromkeys(Usage.__struct_fields__, 1 << 53)
+        room.books.harness(HarnessUsage(session="chat-2", call=str(number), destination="up", model="m", **told))
+    assert [row.calls for row in room.store.used(EVER, None)] == [3, 3]
+    rows, total_nusd = room.store.costs(EVER, None)
+    assert rows[0].nusd == total_nusd > 0
+    assert room.store.spent_by("chat-2", "up").tokens > 0
