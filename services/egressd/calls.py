@@ -21,7 +21,7 @@ from egressd.rewrite import rewritten
 from egressd.routes import Route, api_of, route
 from egressd.store import Ended
 from egressd.wire.answer import Answer
-from egressd.wire.door import Client
+from egressd.wire.door import Client, Gone
 from egressd.wire.heads import Asked, Carried, for_upstream, likely, named_headers, own_secrets
 from egressd.wire.redact import Redactor
 from egressd.wire.refusal import status_of
@@ -147,6 +147,10 @@ class Calls:
         reserved = await self._books.begin(beginning)
         outcome = _Outcome()
         try:
+            if client.has_left:
+                # It may have waited long for room, and nobody waits for its answer.
+                outcome.ended = "client-left"
+                raise Gone
             await self._relayed(call, client, reserved, outcome)
         except Fault as fault:
             outcome.status = status_of(fault, call.route.api)

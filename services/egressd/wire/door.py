@@ -3,6 +3,7 @@
 The body is spooled: in memory up to 1 MiB, above that in a file without a name.
 """
 
+import select
 import tempfile
 from pathlib import Path
 from typing import IO, Final
@@ -10,6 +11,7 @@ from typing import IO, Final
 import anyio
 import anyio.abc
 import h11
+from anyio.abc import SocketAttribute
 
 from egressd.config import Relay
 from egressd.routes import api_of
@@ -39,6 +41,14 @@ class Client:
         self._stream = stream
         self._limits = limits
         self._folder = spool_folder
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has closed its connection; one that only says no more is still there."""
+        poll = select.poll()
+        # Of a peer that is gone it is told whatever is asked for (poll(2), POLLHUP).
+        poll.register(self._stream.extra(SocketAttribute.raw_socket), 0)  # noqa: S610  (not Django)
+        return bool(poll.poll(0))
 
     async def head(self) -> h11.Request:
         """The head of the request.
