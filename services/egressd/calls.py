@@ -32,6 +32,7 @@ from proto.rules import Auth
 
 _READ_IN_PLACE_BYTES: Final = 1 << 20
 _MOST_READ_AT_ONCE: Final = 2
+_MOST_TOOLS_TOLD: Final = 50
 _NO_ANSWER: Final = frozenset({"upstream-unreachable", "internal"})
 
 
@@ -110,14 +111,16 @@ class Calls:
         client.api = api_of(asked.path, place.rule.apis) if found is None else found.api
         if found is None:
             raise Fault("route-unknown")
+        if found.what != "here":
+            place.need_target()
         return place, found
 
     async def _read(self, found: Route, body: IO[bytes], place: Place) -> Named:
         """What a body names; it is changed where the destination wants it."""
         quirks = place.rule.quirks
-        if found.what != "call" and not quirks:
-            return Named(found.model)
         data = body.read()
+        if found.what != "call" and not data:
+            return Named(found.model)
         if len(data) > _READ_IN_PLACE_BYTES:
             read, changed = await anyio.to_thread.run_sync(_reading, found, data, quirks, limiter=self._reading)
         else:
@@ -192,9 +195,7 @@ class Calls:
 
 def _reading(found: Route, data: bytes, quirks: Sequence[str]) -> tuple[Named, bytes | None]:
     """What a body names as it leaves, and the body itself where it is changed."""
-    changed = rewritten(found.api, data, quirks) if data else None
-    if found.what != "call":
-        return Named(found.model), changed
+    changed = rewritten(found.api, data, quirks)
     return named(found.api, data if changed is None else changed, found.model), changed
 
 
@@ -207,7 +208,8 @@ def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:
         path=call.route.target or call.asked.path,
         what="call" if call.route.what == "call" else "read",
         model=call.named.model,
-        hosted_tools=list(call.named.hosted_tools),
+        # Whoever names more is refused here, whatever is decided.
+        hosted_tools=list(call.named.hosted_tools[:_MOST_TOOLS_TOLD]),
         spending=None if reserved is None else reserved.spending,
     )
 

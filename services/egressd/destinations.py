@@ -43,6 +43,10 @@ class Place(NamedTuple):
         """The highest class of a session whose bytes may go there."""
         return self.rule.ceiling
 
+    def need_target(self) -> None:
+        """Refuse a destination to which no request goes; raises as `target`."""
+        _ = self.target
+
     @property
     def target(self) -> Target:
         """Where requests go.

@@ -81,11 +81,8 @@ ROUTES: Final[dict[ModelApi, tuple[tuple[What, str, re.Pattern[str]], ...]]] = {
     "code-assist": _table(
         ("call", "POST", rf"{_CODE_ASSIST}:(?:generateContent|streamGenerateContent)"),
         # What Gemini CLI asks beside its calls (packages/core/src/code_assist/server.ts of google-gemini/gemini-cli).
-        (
-            "read",
-            "POST",
-            rf"{_CODE_ASSIST}:(?:loadCodeAssist|onboardUser|countTokens|retrieveUserQuota|listExperiments)",
-        ),
+        ("read", "POST", rf"{_CODE_ASSIST}:(?:loadCodeAssist|onboardUser|countTokens)"),
+        ("read", "POST", rf"{_CODE_ASSIST}:(?:retrieveUserQuota|listExperiments|fetchAdminControls)"),
         ("read", "GET", rf"{_CODE_ASSIST}:getCodeAssistGlobalUserSetting"),
         ("read", "POST", rf"{_CODE_ASSIST}:setCodeAssistGlobalUserSetting"),
         ("read", "GET", rf"{_CODE_ASSIST}/operations/[A-Za-z0-9._-]{{1,128}}"),

@@ -179,6 +179,28 @@ def test_a_large_body_passes_byte_for_byte(home: Path, box: Box) -> None:
         assert up.requests[0].partition(b"\r\n\r\n")[2] == body
 
 
+def test_a_count_of_what_the_provider_would_fetch_is_refused_too(home: Path, box: Box, broker: FakeBroker) -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://collector.example/?q=x"}}
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [image]}]}).encode()
+    with upstream(answer(b"{}")) as up:
+        rules(home, base_url=up.url, api="anthropic")
+        door = own.opened(box)
+        refused = own.exchange(door, own.request("/v1/messages/count_tokens", body))
+        assert (refused.status, refused.error["type"]) == (403, "permission_error")
+        many = json.dumps({"tools": [{"type": f"tool_{number}"} for number in range(100)]}).encode()
+        assert own.exchange(door, own.request("/v1/messages", many)).status == 403
+        assert up.connections == 0
+    assert [(asked.what, len(asked.hosted_tools)) for asked in broker.asked] == [("read", 1), ("call", 50)]
+
+
+def test_a_compressed_body_is_told_why_it_is_not_relayed(home: Path, box: Box, broker: FakeBroker) -> None:
+    rules(home, base_url="http://127.0.0.1:9", api="openai-responses")
+    refused = own.exchange(own.opened(box), own.request("/v1/responses", b"x", headers="Content-Encoding: zstd\r\n"))
+    assert (refused.status, refused.error["code"]) == (400, "request-invalid")
+    assert refused.error["message"] == "the body of the request is compressed; what it names could not be read"
+    assert broker.asked == []
+
+
 def test_a_destination_of_tunnels_alone_relays_nothing(home: Path, box: Box, broker: FakeBroker) -> None:
     rules(home, tunnels=["a.example"], auth=["subscription"])
     refused = own.exchange(own.opened(box, auth="subscription"), own.request("/v1/chat/completions", SAID))

@@ -103,6 +103,8 @@ def asked_on_own(request: h11.Request, session: str, destination: str, auth: Aut
         raise Fault("request-invalid", "the request has both Transfer-Encoding and Content-Length")
     if b"upgrade" in names and b"websocket" in b",".join(values(request, b"upgrade")).lower():
         raise Fault("websocket")
+    if any(value.strip().lower() != b"identity" for value in values(request, b"content-encoding")):
+        raise Fault("request-invalid", "the body of the request is compressed; what it names could not be read")
     path, mark, query = request.target.decode("ascii").partition("?")
     if not path.startswith("/"):
         raise Fault("request-invalid", "the path of the request begins with a slash")
