@@ -146,12 +146,12 @@ class Books:
 
     def _know(self, want: Want) -> None:
         """Read what was spent before of accounts that the ledger does not know."""
+        self._ledger.trim(_MOST_ACCOUNTS)
         of_session, of_day = want.accounts
         if not self._ledger.knows(of_session):
             self._ledger.seed(of_session, self._store.spent_by(want.session, want.destination))
         if not self._ledger.knows(of_day):
             self._ledger.seed(of_day, self._store.spent_on(want.day, want.destination))
-        self._ledger.trim(_MOST_ACCOUNTS)
 
     def _wake(self, moved: dict[str, State]) -> None:
         for call in moved:

@@ -274,6 +274,18 @@ async def test_a_tunnel_and_a_harness_have_rows_and_count_for_nothing(room: Room
     assert (await room.begin("a")).spending.session_tokens == 150
 
 
+async def test_accounts_that_are_forgotten_are_known_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("egressd.books._MOST_ACCOUNTS", 0)
+    room.limit(session_tokens=1000)
+    await room.begin("a")
+    await room.begin("b", session="chat-2")
+    room.end("a", (300, 400))
+    room.end("b", (1, 1))
+    again = await room.begin("c")
+    assert (again.held, again.spending.session_tokens, again.spending.day_tokens) == (True, 850, 852)
+    assert not (await room.begin("d", output_tokens=300)).held
+
+
 async def test_the_disk_is_waited_for_once_for_many(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     began, gate = anyio.Event(), threading.Event()
     synced: list[int] = []
