@@ -113,7 +113,9 @@ def _fill(new: Path, archive: Archive, seen: Seen) -> None:
 
 
 def _folder(path: Path) -> None:
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.is_dir():
+        _folder(path.parent)
+        path.mkdir(mode=0o700)
 
 
 def _keep_of(home: Path, new: Path) -> None:

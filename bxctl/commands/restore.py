@@ -92,7 +92,7 @@ def _may(home: Path) -> None:
 
     """
     if over := too_long_bytes(home):
-        raise Fault("socket-path-too-long", f"{home}: {over} bytes too long for the address of a socket in it")
+        raise Fault("socket-path-too-long", f"{home}: choose a path that is {over} bytes shorter, or no socket fits")
     try:
         owner = home.stat().st_uid
     except FileNotFoundError:
