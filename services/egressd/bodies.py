@@ -2,7 +2,8 @@
 
 A key that stands twice is read as the first by some and as the last by others; `NaN`, a byte order mark or UTF-16 is
 read by some alone. A key that differs from a known one in case or underscores alone is the known one to some (Go's
-encoding/json, the JSON of protocol buffers), so fields are found by their folded names.
+encoding/json, also with the long s and the sign of the kelvin; the JSON of protocol buffers), so fields are found by
+their folded names.
 """
 
 import json
@@ -10,6 +11,10 @@ from typing import Any, Final
 
 from proto.faults import Fault
 
+_MOST_OPENED: Final = 250_000
+_MOST_PARTED: Final = 1_000_000
+"""Of brackets that open, and of commas and colons, those in texts counted in: a body of 32 MiB that is nothing else
+would take a gigabyte to read, and keep everybody else waiting meanwhile. Ten million words have fewer."""
 _NOT_JSON: Final = "the body of the request is not a JSON object"
 _TWICE: Final = "the body of the request names a field twice"
 
@@ -21,8 +26,11 @@ def parse(data: bytes) -> Object:
 
     Raises:
         Fault: `request-invalid`: it is none, or could be read in two ways; the sentence quotes nothing of it.
+            `request-too-large`: there is too much in it.
 
     """
+    if data.count(b"{") + data.count(b"[") > _MOST_OPENED or data.count(b",") + data.count(b":") > _MOST_PARTED:
+        raise Fault("request-too-large", "the body of the request has too many values")
     try:
         found = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -62,7 +70,7 @@ def object_of(value: Object, name: str) -> Object:
 
 def folded(key: str) -> str:
     """A key as those read it that heed neither case nor underscores."""
-    return key.replace("_", "").replace("-", "").lower()
+    return key.replace("_", "").replace("-", "").casefold()
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Object:

@@ -7,7 +7,7 @@ import anyio.abc
 
 from egressd.calls import Calls
 from egressd.config import Relay
-from egressd.wire.door import Client, Gone
+from egressd.wire.door import Client, Gone, Held
 from egressd.wire.heads import asked
 from egressd.wire.refusal import OF_THE_CLIENT, status_of
 from proto.faults import Fault
@@ -23,6 +23,7 @@ class LoopDesk:
         self._calls = calls
         self._limits = limits
         self._folder = spool_folder
+        self._held = Held()
         self._open = 0
 
     async def serve(self, listening: socket.socket) -> None:
@@ -39,7 +40,7 @@ class LoopDesk:
             self._open -= 1
 
     async def _answer(self, stream: anyio.abc.SocketStream) -> None:
-        client = Client(stream, self._limits, self._folder)
+        client = Client(stream, self._limits, self._folder, self._held)
         try:
             check_peer(stream, self._row)
             if self._open > self._limits.connections:

@@ -5,6 +5,7 @@
 
 from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import anyio.abc
 import h11
@@ -14,7 +15,7 @@ from egressd.config import Relay, Session
 from egressd.doors import Door, Standing
 from egressd.mcp.door import PATH, Mcp
 from egressd.tunnel import Tunnels
-from egressd.wire.door import Client, Gone
+from egressd.wire.door import Client, Gone, Held
 from egressd.wire.heads import asked_on_own
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
@@ -39,11 +40,12 @@ class SessionDesk:
         self._limits = limits
         self._session = session
         self._folder = spool_folder
+        self._held: WeakKeyDictionary[Standing, Held] = WeakKeyDictionary()
 
     async def enter(self, standing: Standing, stream: anyio.abc.SocketStream) -> None:
         """Serve one connection, and close it."""
         async with stream:
-            client = Client(stream, self._limits, self._folder)
+            client = Client(stream, self._limits, self._folder, self._held.setdefault(standing, Held()))
             try:
                 peer_pid = check_peer(stream, _ROW)
                 if standing.inside > self._session.connections:

@@ -1,6 +1,7 @@
 """A client's HTTP/1.1 connection: one request read whole, in bounded time and space, and then an answer written.
 
-The body is spooled: in memory up to 1 MiB, above that in a file without a name.
+The body is spooled: in memory up to 1 MiB, above that in a file without a name. What the clients of one session hold
+together is bounded too: many bodies that never end would otherwise fill the memory, and then the disk.
 """
 
 import select
@@ -21,7 +22,13 @@ from proto.rules import Api
 
 _LONGEST_HEAD_BYTES: Final = 32 << 10
 _IN_MEMORY_BYTES: Final = 1 << 20
+_HELD_IN_MEMORY_BYTES: Final = 64 << 20
+"""When more than that is held at once, every body that goes on goes to a file."""
+_MOST_HELD_BYTES: Final = 4 << 30
 _PIECE_BYTES: Final = 64 << 10
+_MOST_SMALL_CHUNKS: Final = 1_000
+_SMALL_CHUNK_BYTES: Final = 64
+"""Each chunk costs as much as some thousand bytes; a client that sends very many sends larger ones."""
 _HEAD_TOO_LARGE: Final = "the head of the request is too large"
 _LINGER_S: Final = 1.0
 _LINGER_BYTES: Final = 64 << 20
@@ -31,16 +38,66 @@ class Gone(Exception):
     """The client has gone, or sends nothing that could be answered."""
 
 
+class Held:
+    """How many bytes of bodies are held at once for the clients that share it."""
+
+    def __init__(self, most_bytes: int = _MOST_HELD_BYTES) -> None:
+        self.bytes = 0
+        self.most_bytes = most_bytes
+
+
+class Spool(tempfile.SpooledTemporaryFile[bytes]):
+    """A body so far; what it holds is given back when it is closed."""
+
+    def __init__(self, folder: Path, held: Held) -> None:
+        super().__init__(_IN_MEMORY_BYTES, dir=str(folder))
+        self._held = held
+        self._own_bytes = 0
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            Fault: `busy`: too much is held already.
+
+        """
+        self._own_bytes += len(data)
+        self._held.bytes += len(data)
+        if self._held.bytes > self._held.most_bytes:
+            raise Fault("busy", "too much is being sent at once; try again")
+        if self._held.bytes > _HELD_IN_MEMORY_BYTES:
+            self.rollover()
+        self.write(data)
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it is in a file."""
+        return self._rolled
+
+    def close(self) -> None:
+        """Let it go."""
+        self._held.bytes -= self._own_bytes
+        self._own_bytes = 0
+        super().close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Client:
     """One connection."""
 
-    def __init__(self, stream: anyio.abc.SocketStream, limits: Relay, spool_folder: Path) -> None:
+    def __init__(
+        self, stream: anyio.abc.SocketStream, limits: Relay, spool_folder: Path, held: Held | None = None
+    ) -> None:
+        """`held` is shared by the clients whose bodies are bounded together."""
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
         self.api: Api = "openai-chat"
         """The API in whose shape a refusal is told; set when the request's is known."""
         self._stream = stream
         self._limits = limits
         self._folder = spool_folder
+        self._held = held or Held()
 
     @property
     def has_left(self) -> bool:
@@ -75,11 +132,11 @@ class Client:
         """The whole body, from its beginning; `most_bytes` is a smaller bound than that of relayed calls.
 
         Raises:
-            Fault: `request-too-large`, `request-invalid`.
+            Fault: `request-too-large`, `request-invalid`, `busy`.
             Gone: the client left before its end.
 
         """
-        spool: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115  (the caller closes it)
+        spool = Spool(self._folder, self._held)
         try:
             with anyio.fail_after(self._limits.body_s):
                 await self._fill(spool, most_bytes or self._limits.body_bytes)
@@ -126,8 +183,8 @@ class Client:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 return
 
-    async def _fill(self, spool: IO[bytes], most_bytes: int) -> None:
-        left_bytes = most_bytes
+    async def _fill(self, spool: Spool, most_bytes: int) -> None:
+        left_bytes, chunks = most_bytes, 0
         if self.http.they_are_waiting_for_100_continue:
             await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
         while not isinstance(event := await self._event(), h11.EndOfMessage):
@@ -136,7 +193,10 @@ class Client:
             left_bytes -= len(event.data)
             if left_bytes < 0:
                 raise Fault("request-too-large", f"the body is larger than {most_bytes} bytes")
-            spool.write(event.data)
+            chunks += event.chunk_start
+            if chunks > _MOST_SMALL_CHUNKS and most_bytes - left_bytes < chunks * _SMALL_CHUNK_BYTES:
+                raise Fault("request-invalid", "the body of the request comes in too small chunks")
+            spool.take(event.data)
 
     async def _event(self) -> object:
         """The client's next event.
