@@ -53,6 +53,12 @@ class Spool(tempfile.SpooledTemporaryFile[bytes]):
         super().__init__(_IN_MEMORY_BYTES, dir=str(folder))
         self._held = held
         self._own_bytes = 0
+        self.is_on_disk = False
+
+    def rollover(self) -> None:
+        """Go on in a file, if not there already."""
+        self.is_on_disk = True
+        super().rollover()
 
     def take(self, data: bytes) -> None:
         """Take the next bytes.
@@ -68,11 +74,6 @@ class Spool(tempfile.SpooledTemporaryFile[bytes]):
         if self._held.bytes > _HELD_IN_MEMORY_BYTES:
             self.rollover()
         self.write(data)
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether it is in a file."""
-        return self._rolled
 
     def close(self) -> None:
         """Let it go."""
