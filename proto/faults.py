@@ -72,6 +72,10 @@ FAULTS: Final[dict[str, Row]] = {
     "text-empty": Row("there is nothing to answer: the text is empty", None),
     "text-too-long": Row("the text is too long for one message", None),
     "turn-stopped": Row("the turn was stopped", None),
+    "mattermost-unreachable": Row("the connection to Mattermost is broken", "mattermost-unreachable"),
+    "mattermost-refused": Row("the bot is refused by Mattermost", "mattermost-refused"),
+    "mattermost-not-posted": Row("a post cannot be put into its thread", "mattermost-not-posted"),
+    "mattermost-ledger": Row("what loopd keeps of Mattermost's posts cannot be used", "mattermost-ledger"),
     # egressd.
     "egressd-start-failed": Row("egressd's state cannot be used", "egressd-start-failed"),
     "destination-unknown": Row("no destination of that name is configured", "destination-unknown"),

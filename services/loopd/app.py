@@ -4,10 +4,11 @@ from pathlib import Path
 
 import anyio
 
+from loopd.channels.mattermost.channel import SESSIONS, Channel
 from loopd.config import Config
 from loopd.conversations import Conversations
 from loopd.desk.owner import OwnerDesk
-from loopd.ports.all import ports_of
+from loopd.ports.all import Ports, mattermost_port, ports_of
 from loopd.session.marks import Marks
 from loopd.session.migrations import STEPS
 from loopd.session.store import Store
@@ -41,5 +42,18 @@ async def _serve(home: Path, config: Config, ready: Ready) -> None:
         desk = OwnerDesk(tasks, conversations, store, ports.broker, home)
         serve_all(tasks, [Opening(row, path, desk.answer)])
         ready()
-        tasks.start_soon(conversations.resume_all)
+        if config.mattermost.enabled:
+            # Its sessions' turns are taken up where their answers go.
+            tasks.start_soon(_channel(home, config, conversations, ports).run)
+            tasks.start_soon(conversations.resume_all, SESSIONS)
+        else:
+            tasks.start_soon(conversations.resume_all)
         await anyio.sleep_forever()
+
+
+def _channel(home: Path, config: Config, conversations: Conversations, ports: Ports) -> Channel:
+    folder = home / "state" / "loopd" / "mattermost"
+    try:
+        return Channel(config.mattermost, mattermost_port(home, config), folder, conversations, ports.broker)
+    except OSError as error:
+        raise Fault("start-failed", f"{error.filename or folder}: {error.strerror or error}") from None

@@ -8,6 +8,9 @@ from proto.ids import DestinationName, DomainId
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+MattermostId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{26}$")]
+User = Annotated[str, msgspec.Meta(pattern=r"^([a-z0-9]{26}|@[a-z0-9._-]{1,64})$")]
+Answer = Literal["mention", "thread", "all"]
 
 
 class Paths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,6 +79,41 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A longer tool result is cut to this; less is kept where the model's context has no room for so much."""
 
 
+class Mattermost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The Mattermost server whose threads are sessions. egressd holds the bot's token, grants.toml the address."""
+
+    enabled: bool = False
+    """Whether loopd speaks with it at all."""
+    destination: DestinationName = "mattermost"
+    """The destination of grants.toml that is the server."""
+    owner: User | None = None
+    """The box's owner: a user's id, or `@name`. What anybody else writes is untrusted."""
+    users: list[User] = []
+    """Who else is answered, wherever the bot is: ids or `@name`s."""
+    channels: list[MattermostId] = []
+    """Channels, by their ids, in which everybody is answered."""
+    answer: Answer = "mention"
+    """Which posts of others get an answer outside direct channels: those that mention the bot, those in a thread that
+    it is in already (`thread`) as well, or `all`."""
+    answer_owner: Answer = "all"
+    """The same for the owner's posts."""
+    turns_at_once: Positive = 32
+    """How many threads are worked on at the same time; further ones wait."""
+    edit_every_s: Seconds = 1.0
+    """A post that grows is changed so often at most."""
+    output_chars: Annotated[int, msgspec.Meta(ge=0)] = 4000
+    """A tool's output that is longer is put into the thread as a file; 0 for never."""
+    reconnect_most_s: Seconds = 60.0
+    """The longest rest before the next try, after the connection broke or a request failed."""
+    ping_s: Seconds = 20.0
+    """After so long without a word from the server it is asked for a sign; without one it counts as gone."""
+
+    def __post_init__(self) -> None:
+        """Refuse a channel that would not know whom it serves."""
+        if self.enabled and self.owner is None:
+            raise ValueError("mattermost.owner says whose box this is: the id of a user, or @name")
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of loopd.toml."""
 
@@ -85,3 +123,4 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Memory = Memory()
     sockets: Sockets = Sockets()
     turn: Turn = Turn()
+    mattermost: Mattermost = Mattermost()

@@ -4,9 +4,9 @@ A turn runs in the daemon's own task group, so that a client that goes away does
 session; another text meanwhile is refused (`session-busy`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import anyio
 import anyio.abc
@@ -18,9 +18,9 @@ from loopd.config import Config
 from loopd.ports.all import Ports
 from loopd.ports.notices import Notices
 from loopd.session import window
-from loopd.session.baseline import Baseline, context_tokens
+from loopd.session.baseline import Baseline, Origin, context_tokens
 from loopd.session.marks import FULL, Marks
-from loopd.session.records import User
+from loopd.session.records import Assistant, User
 from loopd.session.store import Loaded, Store
 from loopd.session.window import Window, record_tokens
 from loopd.turn import traced
@@ -29,6 +29,7 @@ from loopd.turn.machine import Machine
 from loopd.turn.opening import Opened, Opening
 from loopd.turn.steps import Finish, Resumed, Said
 from proto.faults import FAULTS, Fault
+from proto.labels import Label
 from proto.messages.loop import ChatDone, ChatFailed, ChatOpened
 from proto.role import trace
 from proto.role.clock import Clock
@@ -46,11 +47,27 @@ _RESUMES_AT_ONCE: Final = 4
 Emitter = Callable[[msgspec.Struct], None]
 
 
+def _kept_by_nobody(record: int, before: tuple[User, ...]) -> None:
+    """A terminal's text is not kept beside the log."""
+
+
+class Message(NamedTuple):
+    """What is said in a session. `labels` are joined into the session's first, in a session that is there or new.
+
+    `keep` is told, before anything is logged, the number that the record of `said` gets, and what of `said.before`
+    finds room ahead of it.
+    """
+
+    said: Said
+    labels: tuple[Label, ...] = ()
+    keep: Callable[[int, tuple[User, ...]], None] = _kept_by_nobody
+
+
 class Conversations:
     """The one place that knows which sessions are in a turn."""
 
     def __init__(self, store: Store, marks: Marks, ports: Ports, config: Config, clock: Clock) -> None:
-        self._store = store
+        self.store = self._store = store
         self._marks = marks
         self._ports = ports
         self._notices = Notices(ports.memory.updated)
@@ -65,6 +82,26 @@ class Conversations:
         self, tasks: anyio.abc.TaskGroup, session: str | None, text: str
     ) -> MemoryObjectReceiveStream[msgspec.Struct]:
         """Begin a turn in `tasks`; its events, of which the last is a `ChatDone` or a `ChatFailed`."""
+        return self._begun(tasks, lambda emit: self._chat(tasks, session, Message(Said(text)), emit))
+
+    def say(
+        self, tasks: anyio.abc.TaskGroup, origin: Origin, message: Message
+    ) -> MemoryObjectReceiveStream[msgspec.Struct]:
+        """As `chat`, in the session of that id, which is begun if it is not there."""
+        return self._begun(tasks, lambda emit: self._chat(tasks, origin, message, emit))
+
+    def go_on(
+        self, tasks: anyio.abc.TaskGroup, session: str, *, again: bool
+    ) -> MemoryObjectReceiveStream[msgspec.Struct]:
+        """Take up the turn that a session's log ends in; the events as of `chat`, at once if it is over.
+
+        One that failed is over, unless it is asked for `again`.
+        """
+        return self._begun(tasks, lambda emit: self._go_on(tasks, session, emit, again=again))
+
+    def _begun(
+        self, tasks: anyio.abc.TaskGroup, turn: Callable[[Emitter], Awaitable[ChatDone | ChatFailed]]
+    ) -> MemoryObjectReceiveStream[msgspec.Struct]:
         sender, receiver = anyio.create_memory_object_stream[msgspec.Struct](float("inf"))
 
         def emit(message: msgspec.Struct) -> None:
@@ -77,7 +114,7 @@ class Conversations:
         async def run() -> None:
             with sender:
                 with trace.span(traced.NAME):
-                    last = await self._chat(tasks, session, text, emit)
+                    last = await turn(emit)
                 emit(last)
 
         tasks.start_soon(run)
@@ -103,10 +140,14 @@ class Conversations:
             return "lost"
         return "full" if self._marks.is_full(session) else "open"
 
-    async def resume_all(self) -> None:
-        """Go on with every turn that a crash left without an answer."""
+    async def resume_all(self, but: str | None = None) -> None:
+        """Go on with every turn that a crash left without an answer.
+
+        Sessions whose ids begin with `but` are left to the channel that they belong to.
+        """
         limiter = anyio.CapacityLimiter(_RESUMES_AT_ONCE)
-        unfinished = await anyio.to_thread.run_sync(self._unfinished)
+        found = await anyio.to_thread.run_sync(self._unfinished)
+        unfinished = [session for session in found if but is None or not session.startswith(but)]
         async with anyio.create_task_group() as tasks:
             for session in unfinished:
                 tasks.start_soon(self._resume, tasks, session, limiter)
@@ -117,20 +158,24 @@ class Conversations:
     # A turn that somebody began.
 
     async def _chat(
-        self, tasks: anyio.abc.TaskGroup, session: str | None, text: str, emit: Emitter
+        self, tasks: anyio.abc.TaskGroup, where: str | Origin | None, message: Message, emit: Emitter
     ) -> ChatDone | ChatFailed:
-        known = session
+        text = message.said.text
+        session = known = where.session if isinstance(where, Origin) else where
         try:
             self._check_text(text)
             if session is None:
                 opened = await self._opening.new(lambda baseline: self._check_fits(baseline, text))
                 known = opened.loaded.baseline.session
                 with self._held(known) as stop:
-                    return await self._say(tasks, opened, text, emit, stop, new=True)
+                    return await self._say(tasks, opened, message, emit, stop, new=True)
             with self._held(session) as stop:
+                if isinstance(where, Origin) and not self._store.exists(session):
+                    opened = await self._opening.begin(where, lambda baseline: self._check_fits(baseline, text))
+                    return await self._say(tasks, opened, message, emit, stop, new=True)
                 if self._marks.is_full(session):
                     raise Fault(FULL)
-                return await self._say(tasks, await self._resumed(session), text, emit, stop, new=False)
+                return await self._say(tasks, await self._resumed(session), message, emit, stop, new=False)
         except Fault as fault:
             return _failed(known, fault)
         except Exception:  # noqa: BLE001  (whatever a turn does, the daemon lives and its client is told)
@@ -141,13 +186,17 @@ class Conversations:
         self,
         tasks: anyio.abc.TaskGroup,
         opened: Opened,
-        text: str,
+        message: Message,
         emit: Emitter,
         stop: anyio.Event,
         *,
         new: bool,
     ) -> ChatDone | ChatFailed:
         baseline = opened.loaded.baseline
+        said = message.said
+        for label in message.labels:
+            # Before the text that raises it is logged, or sent to a model.
+            opened = await self._opening.raised(opened, label)
         emit(
             ChatOpened(
                 session=baseline.session,
@@ -159,14 +208,18 @@ class Conversations:
             )
         )
         room = self._window(opened.loaded)
-        if room.room < _tokens_of(text):
-            self._check_fits(baseline, text)
+        before = _fitting(said.before, room.room - _tokens_of(said.text))
+        said = said._replace(before=before)
+        if room.room < _tokens_of(said.text):
+            self._check_fits(baseline, said.text)
             self._marks.end(baseline.session, len(opened.loaded.records), FULL)
             await self._ports.broker.close(baseline.session)
             raise Fault(FULL)
         driver, machine = self._turn(opened, room, emit)
-        finish = await driver.run(Said(text), stop)
-        self._settle(baseline.session, driver, machine, len(opened.loaded.records), finish.code)
+        record = len(opened.loaded.records) + len(before)
+        message.keep(record, before)
+        finish = await driver.run(said, stop)
+        self._settle(baseline.session, driver, machine, record, finish.code)
         return await self._told(tasks, baseline.session, driver, finish)
 
     def _turn(self, opened: Opened, room: Window, emit: Emitter) -> tuple[Driver, Machine]:
@@ -201,6 +254,32 @@ class Conversations:
         )
 
     # A turn that a crash left.
+
+    async def _go_on(
+        self, tasks: anyio.abc.TaskGroup, session: str, emit: Emitter, *, again: bool
+    ) -> ChatDone | ChatFailed:
+        try:
+            with self._held(session) as stop:
+                opened = await self._resumed(session)
+                records, where = opened.loaded.records, opened.loaded.position
+                last = records[-1] if records else None
+                if isinstance(last, Assistant) and where.answered:
+                    return ChatDone(session=session, text=last.content or "", input_tokens=None, output_tokens=None)
+                mark = self._marks.get(session)
+                if mark.record == where.last_user and mark.ended and not again:
+                    raise Fault(mark.ended)
+                if where.last_user is None or (mark.record == where.last_user and mark.attempts >= RESUMES):
+                    raise Fault("internal", "the turn ended the daemon again and again, and is not tried any more")
+                self._marks.attempt(session, where.last_user)
+                driver, machine = self._turn(opened, self._window(opened.loaded), emit)
+                finish = await driver.run(Resumed(), stop)
+                self._settle(session, driver, machine, where.last_user, finish.code)
+                return await self._told(tasks, session, driver, finish)
+        except Fault as fault:
+            return _failed(session, fault)
+        except Exception:  # noqa: BLE001  (as for a turn that somebody began)
+            logger().exception("turn-failed", session=session)
+            return _failed(session, Fault("internal"))
 
     async def _resume(self, tasks: anyio.abc.TaskGroup, session: str, limiter: anyio.CapacityLimiter) -> None:
         wait_s = _FIRST_WAIT_SECONDS
@@ -285,6 +364,17 @@ class Conversations:
         if empty.room < _tokens_of(text):
             fits = f"the text does not fit the model's context of {empty.context:,} tokens"
             raise Fault("text-too-long", fits)
+
+
+def _fitting(before: tuple[User, ...], room: int) -> tuple[User, ...]:
+    """The last of some records, as many as take no more than half of a room: the turn needs the rest."""
+    kept, left = [], room // 2
+    for record in reversed(before):
+        left -= record_tokens(record)
+        if left < 0:
+            break
+        kept.append(record)
+    return tuple(reversed(kept))
 
 
 def _nobody(message: msgspec.Struct) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from loopd.config import Config
 from loopd.ports.broker import BrokerPort
+from loopd.ports.mattermost import MattermostPort
 from loopd.ports.memory import MemoryPort
 from loopd.ports.model import ModelPort
 from proto.sockets import socket
@@ -25,6 +26,11 @@ def ports_of(home: Path, config: Config) -> Ports:
         broker=BrokerPort(_at(home, config.sockets.broker, "loop-broker"), config.session.domain),
         model=ModelPort(_at(home, config.sockets.egress, "loop-egress"), config.model.timeout_s),
     )
+
+
+def mattermost_port(home: Path, config: Config) -> MattermostPort:
+    """The way to the Mattermost server, over the same socket as the model."""
+    return MattermostPort(_at(home, config.sockets.egress, "loop-egress"), config.mattermost.destination)
 
 
 def _at(home: Path, configured: str | None, name: str) -> Path:

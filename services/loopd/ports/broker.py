@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 
@@ -16,7 +16,7 @@ from loopd.session.baseline import Baseline
 from loopd.tools.calls import Wanted
 from loopd.turn.steps import ApprovalAsked, ToolAnswered, ToolFailed
 from proto.faults import Fault
-from proto.labels import PRIVATE, PUBLIC, DataClass, Label
+from proto.labels import PRIVATE, PUBLIC, Label
 from proto.messages.broker import (
     ApprovalAnswer,
     ApprovalWanted,
@@ -40,6 +40,7 @@ _UNTOLD_SECONDS: Final = 7200.0
 _LIST_SECONDS: Final = 1.0
 _PAUSES_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Between two times of asking again; the last one from then on."""
+_KINDS: Final[dict[str, Literal["chat", "mattermost", "run"]]] = {"mm": "mattermost", "run": "run"}
 _NOT_HEARD: Final = frozenset({UNREACHABLE, "busy"})
 _ENDS_TURN: Final = frozenset({UNREACHABLE, "session-not-open", "session-state-lost"})
 
@@ -53,8 +54,8 @@ class BrokerPort:
         self._clock = clock
         self._connect_within_s = connect_within_s
 
-    async def open(self, baseline: Baseline, *, new: bool) -> Label:
-        """Open a session, or resume it; its label, which is on brokerd's disk.
+    async def open(self, baseline: Baseline, *, new: bool, label: Label = PRIVATE) -> Label:
+        """Open a session with a label, or resume it; the label that it has, which is on brokerd's disk.
 
         Raises:
             Fault: `brokerd-unreachable`, `session-exists`, `session-state-lost`.
@@ -63,18 +64,27 @@ class BrokerPort:
         request = SessionOpen(
             session=baseline.session,
             new=new,
-            session_kind="chat",
-            principal="owner",
-            principal_class=DataClass.SECRET,
+            session_kind=_KINDS.get(baseline.session.partition("-")[0], "chat"),
+            principal=baseline.principal,
+            principal_class=baseline.principal_class,
             domain=self._domain,
             destination=baseline.destination,
             auth=baseline.auth,
             tree=None,
             task=None,
-            class_=PRIVATE.class_,
-            untrusted=PRIVATE.untrusted,
+            class_=label.class_,
+            untrusted=label.untrusted,
         )
         return await self._state(request)
+
+    async def raised(self, session: str, label: Label) -> Label:
+        """Join a label into that of a session that is open; what it is then, on brokerd's disk.
+
+        Raises:
+            Fault: `brokerd-unreachable`, `session-not-open`.
+
+        """
+        return await self._state(SessionLabel(session=session, class_=label.class_, untrusted=label.untrusted))
 
     async def label(self, session: str) -> Label:
         """The label of a session that is open: joining public and trusted into it changes nothing, and is answered.
@@ -83,7 +93,7 @@ class BrokerPort:
             Fault: `brokerd-unreachable`, `session-not-open`.
 
         """
-        return await self._state(SessionLabel(session=session, class_=PUBLIC.class_, untrusted=PUBLIC.untrusted))
+        return await self.raised(session, PUBLIC)
 
     async def labels(self, sessions: list[str]) -> dict[str, Label]:
         """The labels of the sessions that are open, for a list: without brokerd it is shown without them, at once."""

@@ -1,15 +1,16 @@
 """What a session's prompt begins with, saved once and replayed byte for byte (M5a sections 4 and 9)."""
 
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from loopd.config import Model
 from loopd.tools.catalogue import CORE
+from proto.labels import DataClass, Label
 
 
-class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+class Baseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`0.baseline.json`: the system prompt, the tools array, and the model that the session is held with."""
 
     time: str
@@ -21,9 +22,22 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     send_reasoning: bool
     system: str
     tools: list[dict[str, Any]]
+    principal: str = "owner"
+    """Who began it: the owner at a terminal, or a user of Mattermost."""
+    principal_class: DataClass = DataClass.SECRET
+    """The highest class that this principal may see."""
 
 
-def assemble(session: str, time: str, model: Model, block: str) -> Baseline:
+class Origin(NamedTuple):
+    """A session that is not begun by the owner at a terminal: its id, who begins it, and the label it begins with."""
+
+    session: str
+    principal: str
+    principal_class: DataClass
+    label: Label
+
+
+def assemble(session: str, time: str, model: Model, block: str, origin: Origin | None = None) -> Baseline:
     """The baseline of a new session: system.md, a blank line, the memory block; and the core tools."""
     instructions = files("loopd").joinpath("system.md").read_text(encoding="utf-8").strip()
     return Baseline(
@@ -36,6 +50,8 @@ def assemble(session: str, time: str, model: Model, block: str) -> Baseline:
         send_reasoning=model.send_reasoning,
         system=f"{instructions}\n\n{block}",
         tools=list(CORE),
+        principal=origin.principal if origin else "owner",
+        principal_class=origin.principal_class if origin else DataClass.SECRET,
     )
 
 

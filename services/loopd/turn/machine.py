@@ -97,9 +97,10 @@ class Machine:
 
     def _in_begin(self, event: Event) -> list[Command] | None:
         match event:
-            case steps.Said(text):
+            case steps.Said():
                 self._rounds = 0
-                return [self._append(User(time=self._now(), text=text, author=None)), *self._ask()]
+                heard = [self._append(record) for record in (*event.before, self._user(event))]
+                return [*heard, *self._ask()]
             case steps.Resumed():
                 return self._ask()
             case _:
@@ -132,6 +133,14 @@ class Machine:
                 return self._stop_tools()
             case _:
                 return None
+
+    def _user(self, said: steps.Said) -> User:
+        if said.label is None:
+            return User(time=self._now(), text=said.text, author=said.author)
+        label = said.label
+        return User(
+            time=self._now(), text=said.text, author=said.author, class_=label.class_, untrusted=label.untrusted
+        )
 
     # The model.
 

@@ -8,7 +8,7 @@ import anyio.to_thread
 from loopd.config import Config
 from loopd.ports.broker import BrokerPort
 from loopd.ports.memory import MemoryPort
-from loopd.session.baseline import Baseline, assemble
+from loopd.session.baseline import Baseline, Origin, assemble
 from loopd.session.records import Call, Record, ToolResult, position
 from loopd.session.store import Loaded, Store
 from proto.faults import Fault
@@ -39,6 +39,31 @@ class Opening:
         self._clock = clock
         self._known: set[str] = set()
 
+    async def begin(self, origin: Origin, check: Callable[[Baseline], None]) -> Opened:
+        """A new session whose id is given, on disk; raises as `new`.
+
+        brokerd may know it already: a crash came before it was on this disk.
+        """
+        block = await self._memory.block()
+        baseline = assemble(origin.session, stamp(self._clock()), self._config.model, block, origin)
+        check(baseline)
+        try:
+            label = await self._broker.open(baseline, new=True, label=origin.label)
+        except Fault as fault:
+            if fault.code != "session-exists":
+                raise
+            label = await self._broker.open(baseline, new=False, label=origin.label)
+        return self._created(baseline, label)
+
+    async def raised(self, opened: Opened, label: Label) -> Opened:
+        """An opened session after a label was joined into its own.
+
+        Raises:
+            Fault: `brokerd-unreachable`, `session-not-open`.
+
+        """
+        return Opened(opened.loaded, await self._broker.raised(opened.loaded.baseline.session, label))
+
     async def new(self, check: Callable[[Baseline], None]) -> Opened:
         """A new session, on disk; `check` may refuse its baseline before there is anything.
 
@@ -58,6 +83,9 @@ class Opening:
                     raise
             else:
                 break
+        return self._created(baseline, label)
+
+    def _created(self, baseline: Baseline, label: Label) -> Opened:
         self._store.create(baseline)
         self._known.add(baseline.session)
         return Opened(Loaded(baseline, [], position([])), label)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from loopd.session.records import Record
+from loopd.session.records import Record, User
 from loopd.tools.calls import RawCall, Wanted
 from proto.labels import Label
 
@@ -12,9 +12,15 @@ from proto.labels import Label
 
 
 class Said(NamedTuple):
-    """The owner said something: the turn begins."""
+    """Something was said: the turn begins. `author` None is the owner; what is anybody else's has a label.
+
+    `before` goes into the log ahead of it: what was said in a thread until then, which gets no answer of its own.
+    """
 
     text: str
+    author: str | None = None
+    label: Label | None = None
+    before: tuple[User, ...] = ()
 
 
 class Resumed(NamedTuple):

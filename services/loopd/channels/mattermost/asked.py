@@ -1,0 +1,101 @@
+"""What waits for the owner in a thread, and who may answer it; pure.
+
+An answer counts once, from the owner, while the question stands. Any other is ignored and said to the log: a `Verdict`
+names which.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from loopd.channels.mattermost.whom import Order
+
+_KEPT: Final = 1000
+"""So many questions are remembered that were answered, to tell a late answer from words to the model."""
+
+
+class Verdict(Enum):
+    """What an answer is worth."""
+
+    TAKEN = "taken"
+    FOREIGN = "foreign"
+    REPEATED = "repeated"
+    LATE = "late"
+
+
+class Question(NamedTuple):
+    """An approval that was asked for in a thread, in the post `post` (or "" while it is being made)."""
+
+    approval: str
+    thread: str
+    post: str
+
+
+class Decided(NamedTuple):
+    """An answer, and the question that it answers."""
+
+    verdict: Verdict
+    question: Question
+
+
+class Asked:
+    """All questions of the box's threads."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._questions: dict[str, Question] = {}
+        self._answered: set[str] = set()
+        self._closed: set[str] = set()
+
+    def ask(self, question: Question) -> None:
+        """A question is put."""
+        self._questions[question.approval] = question
+        while len(self._questions) > _KEPT:
+            oldest = next(iter(self._questions))
+            del self._questions[oldest]
+            self._answered.discard(oldest)
+            self._closed.discard(oldest)
+
+    def put(self, approval: str, post: str) -> None:
+        """The post of a question stands in its thread."""
+        if (question := self._questions.get(approval)) is not None:
+            self._questions[approval] = question._replace(post=post)
+
+    def again(self, approval: str) -> None:
+        """The answer that was taken did not arrive: another may be given."""
+        self._answered.discard(approval)
+
+    def close(self, approval: str) -> None:
+        """The call was decided, or its turn is over: an answer that comes now is late."""
+        self._closed.add(approval)
+
+    def open(self) -> list[Question]:
+        """The questions that wait."""
+        gone = self._answered | self._closed
+        return [question for approval, question in self._questions.items() if approval not in gone]
+
+    def of_post(self, post: str) -> Question | None:
+        """The question of a post."""
+        return next((question for question in self._questions.values() if question.post == post), None)
+
+    def of_thread(self, thread: str) -> Question | None:
+        """The question that a word in a thread answers: the one that waits, else the last one."""
+        mine = [question for question in self._questions.values() if question.thread == thread]
+        waiting = [question for question in self.open() if question.thread == thread]
+        found = waiting or mine
+        return found[-1] if found else None
+
+    def answer(self, question: Question, user: str) -> Decided:
+        """Judge an answer; one that is taken is taken once."""
+        if user != self._owner:
+            return Decided(Verdict.FOREIGN, question)
+        if question.approval in self._answered:
+            return Decided(Verdict.REPEATED, question)
+        if question.approval in self._closed:
+            return Decided(Verdict.LATE, question)
+        self._answered.add(question.approval)
+        return Decided(Verdict.TAKEN, question)
+
+
+def allows(order: Order) -> bool:
+    """Whether an order is a yes; `stop` and `deny` are none."""
+    return order is Order.APPROVE

@@ -1,0 +1,241 @@
+"""All of it put together: one WebSocket after the other, the feed, the threads."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+
+from loopd.channels.mattermost import feed as feeds
+from loopd.channels.mattermost import link as links
+from loopd.channels.mattermost.asked import Asked
+from loopd.channels.mattermost.feed import OVERLAP_MS, Feed
+from loopd.channels.mattermost.ledger import Ledger
+from loopd.channels.mattermost.link import Link
+from loopd.channels.mattermost.posts import Post, reaction_of
+from loopd.channels.mattermost.server import CallRefused, Server, is_passing, wait_of
+from loopd.channels.mattermost.threads import Threads
+from loopd.channels.mattermost.turns import Parts, Turns
+from loopd.channels.mattermost.whom import People
+from loopd.config import Mattermost
+from loopd.conversations import Conversations
+from loopd.ports.broker import BrokerPort
+from loopd.ports.mattermost import Gone, MattermostPort, Message, Refused, Socket
+from proto.faults import Fault
+from proto.role.log import logger
+
+SESSIONS: Final = "mm-"
+"""How the ids of this channel's sessions begin."""
+_HELLO: Final = "hello"
+
+
+class Channel:
+    """Mattermost, while loopd runs."""
+
+    def __init__(
+        self,
+        config: Mattermost,
+        port: MattermostPort,
+        folder: Path,
+        conversations: Conversations,
+        broker: BrokerPort,
+    ) -> None:
+        self._config = config
+        self._port = port
+        self._ledger = Ledger(folder)
+        self._conversations = conversations
+        self._broker = broker
+        self._server = Server(port, config.reconnect_most_s)
+        self._link = Link(config.reconnect_most_s, config.ping_s, random.random)
+        self._socket: Socket | None = None
+        self._listening: anyio.CancelScope | None = None
+
+    async def run(self) -> None:
+        """Run until cancelled; a channel that cannot run at all says so in the log, and the rest of loopd goes on."""
+        try:
+            people = await self._people()
+            limit = await self._server.limit()
+            began = self._ledger.began(await self._server.now_ms())
+            self._feed = Feed(people.me, began, self._ledger.channels())
+        except CallRefused as refused:
+            logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
+            return
+        except Fault as fault:
+            logger().error("mattermost-not-started", why=fault.message, runbook=fault.runbook)
+            return
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self._asked = Asked(people.owner)
+            parts = Parts(
+                self._server,
+                self._ledger,
+                self._conversations.store,
+                self._conversations,
+                self._broker,
+                self._asked,
+                people,
+                self._config,
+                limit,
+            )
+            self._threads = Threads(tasks, Turns(parts), parts, self._settle)
+            await self._keep_linked()
+
+    async def _people(self) -> People:
+        me, name = await self._server.me()
+        config = self._config
+        return People(
+            me=me,
+            name=name,
+            owner=await self._server.user(config.owner or ""),
+            users=frozenset([await self._server.user(user) for user in config.users]),
+            channels=frozenset(config.channels),
+            answer=config.answer,
+            answer_owner=config.answer_owner,
+        )
+
+    # The link.
+
+    async def _keep_linked(self) -> None:
+        while True:
+            await self._linked(links.Tick())
+            await anyio.sleep(max(0.01, self._link.deadline - anyio.current_time()))
+
+    async def _linked(self, event: links.Event) -> None:
+        for command in self._link.handle(event, anyio.current_time()):
+            match command:
+                case links.Connect():
+                    self._tasks.start_soon(self._listen)
+                case links.Ping():
+                    # A send can wait for ever on a connection that is half open: the next tick must come all the same.
+                    self._tasks.start_soon(self._ping)
+                case links.Drop(why):
+                    logger().warning("mattermost-broken", why=why, runbook="mattermost-unreachable")
+                    self._feed.broken()
+                    if self._listening is not None:
+                        self._listening.cancel()
+
+    async def _ping(self) -> None:
+        if self._socket is not None:
+            try:
+                await self._socket.ping()
+            except Gone:
+                # The one who reads sees it too.
+                return
+
+    async def _listen(self) -> None:
+        """One connection, to its end."""
+        with anyio.CancelScope() as scope:
+            self._listening = scope
+            try:
+                self._socket = await self._port.socket()
+                await self._linked(links.Opened())
+                async for event in self._socket.events():
+                    await self._came(event)
+            except Gone as gone:
+                await self._broken(str(gone), None)
+            except Refused as refused:
+                rest_s = wait_of(refused.reply, self._server.wall())
+                if not is_passing(refused.reply) or refused.reply.status == 401:
+                    # Only the owner can mend this: there is no hurry.
+                    rest_s = self._config.reconnect_most_s
+                await self._broken(str(refused), rest_s, "mattermost-refused")
+            finally:
+                if self._socket is not None:
+                    await self._socket.close()
+                    self._socket = None
+
+    async def _broken(self, why: str, rest_s: float | None, runbook: str = "mattermost-unreachable") -> None:
+        logger().warning("mattermost-broken", why=why, runbook=runbook)
+        self._feed.broken()
+        await self._linked(links.Broken(why, rest_s))
+
+    async def _came(self, event: Any) -> None:
+        untrusted = _json(event.text) if isinstance(event, Message) else None
+        name = untrusted.get("event") if isinstance(untrusted, dict) else None
+        await self._linked(links.Heard(hello=name == _HELLO))
+        if not isinstance(untrusted, dict) or not isinstance(name, str):
+            return
+        data, seq = untrusted.get("data"), untrusted.get("seq")
+        data = data if isinstance(data, dict) else {}
+        seq = seq if isinstance(seq, int) else 0
+        if name == _HELLO:
+            logger().info("mattermost-connected", connection=str(data.get("connection_id", "")))
+            self._fed(feeds.Hello(str(data.get("connection_id", "")), seq))
+            for question in self._asked.open():
+                self._tasks.start_soon(self._look, question.post)
+        else:
+            self._fed(feeds.Told(seq, name, data, ""))
+
+    async def _look(self, post: str) -> None:
+        """See how a question was answered while nobody listened."""
+        if not post:
+            return
+        try:
+            found = await self._server.reactions(post)
+        except CallRefused:
+            return
+        for row in found:
+            if (reaction := reaction_of(row)) is not None:
+                self._threads.reacted(reaction)
+
+    # The feed.
+
+    def _settle(self, post: Post, kept: bool) -> None:
+        self._fed(feeds.Settled(post.channel, post.id, kept))
+
+    def _fed(self, event: feeds.Event) -> None:
+        for command in self._feed.handle(event):
+            match command:
+                case feeds.ListChannels():
+                    self._tasks.start_soon(self._list)
+                case feeds.Read():
+                    self._tasks.start_soon(self._read, command)
+                case feeds.Hand():
+                    self._threads.hand(command)
+                case feeds.Edited(post):
+                    self._threads.edited(post)
+                case feeds.Deleted(post):
+                    self._threads.deleted(post)
+                case feeds.Reacted(reaction):
+                    self._threads.reacted(reaction)
+                case feeds.Keep(channel, kept):
+                    try:
+                        self._ledger.keep(channel, kept)
+                    except Fault as fault:
+                        # What is not kept is read again and found answered; the next word of this channel keeps it.
+                        logger().error("mattermost-not-kept", why=fault.message, runbook="mattermost-ledger")
+
+    async def _list(self) -> None:
+        try:
+            self._fed(feeds.Listed(await self._server.channels(self._feed.me)))
+        except CallRefused as refused:
+            logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
+
+    async def _read(self, read: feeds.Read) -> None:
+        """Read a page; where the post to begin after is gone, from its time on."""
+        asked = read
+        try:
+            try:
+                posts, more = await self._server.page(asked)
+            except CallRefused as refused:
+                if refused.status != 404 or not read.after:
+                    raise
+                posts, more = (), False
+            if read.after and not read.page and not posts:
+                # The newest posts are always beyond the mark. A post that was erased for good is no place to begin.
+                asked = read._replace(after="", since=read.since - OVERLAP_MS)
+                posts, more = await self._server.page(asked)
+        except CallRefused as refused:
+            # A channel that the bot is in no more.
+            logger().warning("mattermost-channel-refused", channel=read.channel, why=str(refused))
+            posts, more = (), False
+        self._fed(feeds.Page(asked, posts, more))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,331 @@
+"""The stream "handle this post once, in order" as a state machine: what the server tells in, commands out, no I/O.
+
+A channel is LIVE while its events are trusted, and CATCHING_UP from a break until every page after its mark was read.
+What comes meanwhile waits, so that posts are handed over in the order of their times. A gap in the events' numbers, a
+new connection, another connection id: each is a break, since something may have been said that was not heard.
+
+Laws (tested over random breaks): each post is handed over exactly once in the life of a ledger, however often it is
+told of; in a thread, one that is older never after one that is newer and came from the same pages.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from loopd.channels.mattermost.ledger import Kept
+from loopd.channels.mattermost.posts import Post, Reaction, is_id, post_of, reaction_of
+
+OVERLAP_MS: Final = 60_000
+"""The mark stays so far behind the newest post: one whose time is a little older may become visible after it."""
+_KEEP_EVERY: Final = 200
+"""A mark that only posts of no interest moved is written so seldom."""
+_DIRECT: Final = "D"
+
+
+class Channel(NamedTuple):
+    """A channel that the bot is in."""
+
+    id: str
+    direct: bool
+
+
+class Hello(NamedTuple):
+    """The server greets a connection."""
+
+    connection: str
+    seq: int = 0
+
+
+class Told(NamedTuple):
+    """An event of the WebSocket, decoded."""
+
+    seq: int
+    name: str
+    data: Mapping[str, Any]
+    channel: str
+
+
+class Listed(NamedTuple):
+    """The channels that the bot is in."""
+
+    channels: tuple[Channel, ...]
+
+
+class Page(NamedTuple):
+    """The answer to a `Read`."""
+
+    read: "Read"
+    posts: tuple[Post, ...]
+    more: bool
+
+
+class Settled(NamedTuple):
+    """All that comes of a post is done; `kept` says that it must be remembered as such."""
+
+    channel: str
+    post: str
+    kept: bool = True
+
+
+class ListChannels(NamedTuple):
+    """Ask for the channels; answered by `Listed`."""
+
+
+class Read(NamedTuple):
+    """Read a page of a channel: the posts after one (`after`), or, from the newest back, those from a time on."""
+
+    channel: str
+    generation: int
+    page: int
+    after: str
+    since: int
+
+
+class Hand(NamedTuple):
+    """Handle this post."""
+
+    post: Post
+    direct: bool
+
+
+class Edited(NamedTuple):
+    """A post that was told of has another text now."""
+
+    post: Post
+
+
+class Deleted(NamedTuple):
+    """A post that was told of is gone."""
+
+    post: Post
+
+
+class Reacted(NamedTuple):
+    """A reaction was put on some post."""
+
+    reaction: Reaction
+
+
+class Keep(NamedTuple):
+    """Put this on disk: how far a channel is done."""
+
+    channel: str
+    kept: Kept
+
+
+Event = Hello | Told | Listed | Page | Settled
+Command = ListChannels | Read | Hand | Edited | Deleted | Reacted | Keep
+
+
+class _Followed:
+    """One channel. `known` are the posts beyond the mark, each with whether it is settled."""
+
+    def __init__(self, channel: Channel, kept: Kept | None, since: int) -> None:
+        self.channel = channel
+        self.kept = kept or Kept(since=since)
+        self.known: dict[str, tuple[int, bool]] = {post: (at, True) for post, at in self.kept.done.items()}
+        self.must_keep: dict[str, int] = dict(self.kept.done)
+        self.caught_up = False
+        self.generation = 0
+        self.waiting: dict[str, Post] = {}
+        self.moved = 0
+
+    @property
+    def mark(self) -> tuple[int, str]:
+        return self.kept.at, self.kept.post
+
+
+class Feed:
+    """All channels. `began` is the time, in milliseconds of the server, from which on posts are the box's business."""
+
+    def __init__(self, me: str, began: int, kept: Mapping[str, Kept]) -> None:
+        self.me = me
+        self._began = began
+        self._kept = dict(kept)
+        self._followed: dict[str, _Followed] = {}
+        self._generation = 0
+        self._next_seq: int | None = None
+
+    def handle(self, event: Event) -> list[Command]:
+        """What is to be done after an event."""
+        match event:
+            case Hello(_, seq):
+                # Always a connection of its own, so that something may have been said before it.
+                self._next_seq = seq + 1
+                return self._catch_up()
+            case Told():
+                return self._told(event)
+            case Listed(channels):
+                return self._listed(channels)
+            case Page():
+                return self._page(event)
+            case Settled(channel, post, kept):
+                return self._settled(channel, post, kept=kept)
+
+    def broken(self) -> None:
+        """The connection is gone: what is said from now on is not heard."""
+        self._generation += 1
+        self._next_seq = None
+        for followed in self._followed.values():
+            followed.caught_up = False
+
+    def is_direct(self, channel: str) -> bool:
+        """Whether a channel is a direct one."""
+        followed = self._followed.get(channel)
+        return followed is not None and followed.channel.direct
+
+    # Breaks.
+
+    def _catch_up(self) -> list[Command]:
+        self._generation += 1
+        for followed in self._followed.values():
+            followed.caught_up = False
+        return [ListChannels()]
+
+    def _listed(self, channels: Iterable[Channel]) -> list[Command]:
+        done: list[Command] = []
+        for channel in channels:
+            done += self._follow(channel)
+            followed = self._followed[channel.id]
+            if not followed.caught_up and followed.generation != self._generation:
+                done.append(self._read(followed))
+        return done
+
+    def _follow(self, channel: Channel) -> list[Command]:
+        if channel.id in self._followed:
+            return []
+        # A team's channel that was found later was not the bot's until the box last heard anything.
+        heard = max((kept.at for kept in self._kept.values()), default=0) - OVERLAP_MS
+        since = self._began if channel.direct else max(self._began, heard)
+        kept = self._kept.get(channel.id)
+        followed = self._followed[channel.id] = _Followed(channel, kept, since)
+        return [Keep(channel.id, followed.kept)] if kept is None else []
+
+    def _read(self, followed: _Followed) -> Read:
+        followed.generation = self._generation
+        return Read(
+            followed.channel.id, self._generation, 0, followed.kept.post, followed.kept.at or followed.kept.since
+        )
+
+    def _page(self, page: Page) -> list[Command]:
+        read = page.read
+        followed = self._followed.get(read.channel)
+        if followed is None or read.generation != self._generation:
+            return []
+        for post in page.posts:
+            followed.waiting.setdefault(post.id, post)
+        if page.more:
+            return [read._replace(page=read.page + 1)]
+        followed.caught_up = True
+        waiting = sorted(followed.waiting.values(), key=lambda post: post.order)
+        followed.waiting.clear()
+        done = self._begin(followed, waiting)
+        begin = followed.kept.since
+        for post in waiting:
+            done += self._take(followed, post, ours=post.at >= begin)
+        return done
+
+    def _begin(self, followed: _Followed, posts: list[Post]) -> list[Command]:
+        """In a team's channel that is new, what was said before the bot came in is not its business."""
+        came = [post.at for post in posts if post.joined == self.me]
+        if followed.channel.direct or followed.known or followed.kept.post or not came:
+            return []
+        followed.kept = msgspec.structs.replace(followed.kept, since=max(followed.kept.since, came[-1]))
+        self._kept[followed.channel.id] = followed.kept
+        return [Keep(followed.channel.id, followed.kept)]
+
+    # Events.
+
+    def _told(self, event: Told) -> list[Command]:
+        done: list[Command] = []
+        if self._next_seq is not None and event.seq != self._next_seq:
+            done += self._catch_up()
+        self._next_seq = event.seq + 1
+        match event.name:
+            case "posted":
+                post = post_of(event.data.get("post"))
+                return done if post is None else [*done, *self._posted(post, event)]
+            case "post_edited" | "post_deleted":
+                post = post_of(event.data.get("post"))
+                return done if post is None else [*done, *self._changed(post, gone=event.name == "post_deleted")]
+            case "reaction_added":
+                reaction = reaction_of(event.data.get("reaction"))
+                return done if reaction is None else [*done, Reacted(reaction)]
+            case "user_added" | "direct_added" | "group_added" | "channel_created":
+                # A channel that is new: it is in the list.
+                return done or [ListChannels()]
+            case _:
+                return done
+
+    def _posted(self, post: Post, event: Told) -> list[Command]:
+        followed = self._followed.get(post.channel)
+        if followed is None:
+            direct = event.data.get("channel_type") == _DIRECT
+            done = self._follow(Channel(post.channel, direct))
+            followed = self._followed[post.channel]
+            followed.waiting[post.id] = post
+            return [*done, self._read(followed)]
+        if not followed.caught_up:
+            followed.waiting[post.id] = post
+            return []
+        return self._take(followed, post, ours=True)
+
+    def _changed(self, post: Post, *, gone: bool) -> list[Command]:
+        followed = self._followed.get(post.channel)
+        if followed is None:
+            return []
+        if post.id in followed.waiting:
+            followed.waiting[post.id] = post._replace(deleted=gone or post.deleted)
+            return []
+        if followed.known.get(post.id, (0, True))[1]:
+            return []
+        return [Deleted(post) if gone else Edited(post)]
+
+    def _take(self, followed: _Followed, post: Post, *, ours: bool) -> list[Command]:
+        """Hand a post over, unless it was before."""
+        if post.order <= followed.mark or not is_id(post.id):
+            return []
+        if post.id in followed.known:
+            settled = followed.known[post.id][1]
+            # It was edited while nobody listened.
+            return [] if settled or not post.edited else [Edited(post)]
+        if not ours:
+            return self._ignored(followed, post)
+        followed.known[post.id] = post.at, False
+        return [Hand(post, followed.channel.direct)]
+
+    def _ignored(self, followed: _Followed, post: Post) -> list[Command]:
+        followed.known[post.id] = post.at, False
+        return self._settled(followed.channel.id, post.id, kept=False)
+
+    # Marks.
+
+    def _settled(self, channel: str, post: str, *, kept: bool) -> list[Command]:
+        followed = self._followed[channel]
+        at, was = followed.known.get(post, (0, True))
+        if was:
+            return []
+        followed.known[post] = at, True
+        if kept:
+            followed.must_keep[post] = at
+        followed.moved += 1
+        self._advance(followed)
+        if not kept and followed.moved < _KEEP_EVERY:
+            return []
+        followed.moved = 0
+        return [Keep(channel, followed.kept)]
+
+    def _advance(self, followed: _Followed) -> None:
+        """Move the mark over what is settled and old enough."""
+        newest = max(at for at, _ in followed.known.values())
+        mark = followed.mark
+        for order, post in sorted(((at, post), post) for post, (at, _) in followed.known.items()):
+            if not followed.known[post][1] or order[0] > newest - OVERLAP_MS:
+                break
+            mark = max(mark, order)
+            del followed.known[post]
+            followed.must_keep.pop(post, None)
+        since = followed.kept.since
+        followed.kept = Kept(at=mark[0], post=mark[1], since=since, done=dict(followed.must_keep))
+        self._kept[followed.channel.id] = followed.kept

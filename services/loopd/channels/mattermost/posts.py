@@ -1,0 +1,116 @@
+"""Posts and reactions as the server tells of them, pure: what is read of its JSON, and nothing else of it."""
+
+import json
+import re
+from typing import Any, Final, NamedTuple
+
+PROP: Final = "boxmaker"
+"""Every post of ours says in its props, under this name, `<session>/<turn>/<part>`."""
+ATTACHED: Final = "(attached to this message: {count} file(s), which cannot be read here)"
+_ID: Final = re.compile(r"[a-z0-9]{26}\Z")
+
+
+class Post(NamedTuple):
+    """A post. `at` is its `create_at` in milliseconds; `root` is "" for the first post of a thread; `kind` is "" for
+    what a user wrote; `key` is our own mark, if it bears one.
+    """
+
+    id: str
+    at: int
+    channel: str
+    user: str
+    text: str
+    root: str = ""
+    kind: str = ""
+    key: str = ""
+    deleted: bool = False
+    edited: int = 0
+    joined: str = ""
+    """The user whose coming into the channel a system post tells of."""
+
+    @property
+    def thread(self) -> str:
+        """The id of the thread's first post."""
+        return self.root or self.id
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Posts are in the order of their times; those of the same millisecond in that of their ids."""
+        return self.at, self.id
+
+
+class Reaction(NamedTuple):
+    """A user put an emoji on a post."""
+
+    post: str
+    user: str
+    emoji: str
+
+
+def is_id(text: object) -> bool:
+    """Whether this is an id of Mattermost's: 26 lower-case letters and digits."""
+    return isinstance(text, str) and _ID.match(text) is not None
+
+
+def post_of(untrusted: Any) -> Post | None:
+    """The post in a JSON value, or in a text that holds it; None if there is none."""
+    value = _map(untrusted)
+    if value is None or not is_id(value.get("id")) or not is_id(value.get("channel_id")):
+        return None
+    props = _map(value.get("props")) or {}
+    user, kind = _text(value.get("user_id")), _text(value.get("type"))
+    root, files = value.get("root_id"), value.get("file_ids")
+    text = _text(value.get("message"))
+    if isinstance(files, list) and files:
+        text = f"{text}\n{ATTACHED.format(count=len(files))}".strip()
+    return Post(
+        id=value["id"],
+        at=_number(value.get("create_at")),
+        channel=value["channel_id"],
+        user=user,
+        text=text,
+        root=root if isinstance(root, str) and is_id(root) else "",
+        kind=kind,
+        key=_text(props.get(PROP)),
+        deleted=_number(value.get("delete_at")) > 0,
+        edited=_number(value.get("edit_at")),
+        joined=_text(props.get("addedUserId")) or (user if "join" in kind else ""),
+    )
+
+
+def posts_of(untrusted: Any) -> list[Post]:
+    """The posts of a list of posts that stand in its order, the oldest first: its map may hold others beside them."""
+    if not isinstance(untrusted, dict):
+        return []
+    order, posts = untrusted.get("order"), untrusted.get("posts")
+    if not isinstance(order, list) or not isinstance(posts, dict):
+        return []
+    found = (post_of(posts.get(one)) for one in order if isinstance(one, str))
+    return sorted((post for post in found if post is not None), key=lambda post: post.order)
+
+
+def reaction_of(untrusted: Any) -> Reaction | None:
+    """The reaction in a JSON value, or in a text that holds it."""
+    value = _map(untrusted)
+    if value is None or not is_id(value.get("post_id")) or not is_id(value.get("user_id")):
+        return None
+    return Reaction(value["post_id"], value["user_id"], _text(value.get("emoji_name")))
+
+
+def _map(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, str):
+        # Events hold their post as a text of JSON.
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: Any) -> str:
+    # Half a surrogate pair, which JSON can hold, cannot be logged or sent on.
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1 << 62 else 0

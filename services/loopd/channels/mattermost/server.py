@@ -1,0 +1,258 @@
+"""The calls of Mattermost's REST that the channel makes, each tried until it is answered for good.
+
+A failure that passes (no connection, 5xx, 408, 429 with either form of Reset, a token that is refused for now, brokerd
+or the server away) is waited for. Any other is told: `CallRefused`.
+"""
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import anyio
+import msgspec
+
+from loopd.channels.mattermost.feed import Channel, Read
+from loopd.channels.mattermost.link import rest
+from loopd.channels.mattermost.posts import PROP, Post, is_id, post_of, posts_of
+from loopd.ports.mattermost import Gone, MattermostPort, Reply
+from proto.escape import clip
+from proto.role.log import logger
+
+PAGE: Final = 200
+DEFAULT_LIMIT: Final = 16_383
+_EPOCH: Final = 1_000_000_000
+"""A Reset above it is a time since 1970; below, it is a number of seconds."""
+_PASSES: Final = frozenset({401, 408, 425, 429, 500, 502, 503, 504})
+_EGRESS_PASSES: Final = frozenset({"brokerd-unreachable", "upstream-unreachable", "busy", "rules-invalid", "internal"})
+_EGRESS_ENDS: Final = frozenset({"ceiling", "session-not-open", "session-state-lost", "policy-invalid"})
+_QUOTED_CHARS: Final = 200
+
+
+class CallRefused(Exception):
+    """A call that will not be taken: the status, and the code of egressd's refusal or of the server's error."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"HTTP {status} {code}: {message}")
+        self.status = status
+        self.code = code
+
+
+class Server:
+    """The server behind egressd. `most_s` bounds every rest between two tries."""
+
+    def __init__(
+        self,
+        port: MattermostPort,
+        most_s: float,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.port = port
+        self._most_s = most_s
+        self._sleep = sleep
+        self.wall = wall
+        self._names: dict[str, str] = {}
+
+    async def me(self) -> tuple[str, str]:
+        """The id and the name of the bot's own user."""
+        found = _map(await self._read("users/me"))
+        self._check(is_id(found.get("id")) and isinstance(found.get("username"), str), "users/me")
+        return str(found["id"]), str(found["username"])
+
+    async def now_ms(self) -> int:
+        """The time of the server's clock, or of ours where it does not tell."""
+        reply = await self.patiently(lambda: self.port.ask("GET", "system/ping"), "system/ping")
+        try:
+            return int(parsedate_to_datetime(reply.headers.get("date", "")).timestamp() * 1000)
+        except ValueError:
+            return int(self.wall() * 1000)
+
+    async def user(self, name: str) -> str:
+        """The id of a user, given as an id or as `@name`."""
+        if is_id(name):
+            return name
+        found = _map(await self._read(f"users/username/{quote(name.removeprefix('@'), safe='')}"))
+        self._check(is_id(found.get("id")), name)
+        return str(found["id"])
+
+    async def name(self, user: str) -> str:
+        """The name of a user, for the log; the id where the server does not tell."""
+        if user not in self._names:
+            try:
+                name = _map(await self._read(f"users/{user}")).get("username")
+            except CallRefused:
+                return user
+            self._names[user] = clip(name, 64) if isinstance(name, str) and name else user
+        return self._names[user]
+
+    async def limit(self) -> int:
+        """How many characters a post may have."""
+        try:
+            said = _map(await self._read("config/client?format=old")).get("MaxPostSize")
+            return max(1000, min(DEFAULT_LIMIT, int(str(said))))
+        except (CallRefused, ValueError):
+            return DEFAULT_LIMIT
+
+    async def channels(self, me: str) -> tuple[Channel, ...]:
+        """The channels that the bot is in."""
+        found = await self._read(f"users/{me}/channels")
+        rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+        return tuple(Channel(row["id"], row.get("type") == "D") for row in rows if is_id(row.get("id")))
+
+    async def page(self, read: Read) -> tuple[tuple[Post, ...], bool]:
+        """The posts that a page of a catch-up has, and whether there is another.
+
+        Raises:
+            CallRefused: 404, of a post to begin after that is not there any more.
+
+        """
+        query: dict[str, Any] = {"page": read.page, "per_page": PAGE}
+        if read.after:
+            query["after"] = read.after
+        posts = posts_of(await self._read(f"channels/{read.channel}/posts?{urlencode(query)}"))
+        if read.after:
+            return tuple(posts), len(posts) >= PAGE
+        wanted = tuple(post for post in posts if post.at >= read.since)
+        return wanted, len(posts) >= PAGE and len(wanted) == len(posts)
+
+    async def thread(self, root: str) -> list[Post]:
+        """All posts of a thread, the oldest first."""
+        return posts_of(await self._read(f"posts/{root}/thread"))
+
+    async def post(self, post: str) -> Post | None:
+        """A post as it is now."""
+        return post_of(await self._read(f"posts/{post}"))
+
+    async def reactions(self, post: str) -> list[dict[str, Any]]:
+        """The reactions on a post."""
+        found = await self._read(f"posts/{post}/reactions")
+        return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+    async def typing(self, me: str, channel: str, root: str) -> None:
+        """Show that an answer is being worked on; once, and whatever comes of it."""
+        body = msgspec.json.encode({"channel_id": channel, "parent_id": root})
+        try:
+            await self.port.ask("POST", f"users/{me}/typing", body)
+        except Gone:
+            return
+
+    async def create(
+        self, session: str, channel: str, root: str, text: str, key: str, files: list[str] | None = None
+    ) -> Post:
+        """Make a post, asked once.
+
+        Raises:
+            Gone: whether it was made is not known.
+            CallRefused: it was not made.
+
+        """
+        body = {
+            "channel_id": channel,
+            "root_id": root,
+            "message": text,
+            "props": {PROP: key},
+            # The server makes one post of two requests that name the same, for as long as it remembers.
+            "pending_post_id": key,
+            **({"file_ids": files} if files else {}),
+        }
+        reply = await self.port.ask("POST", "posts", msgspec.json.encode(body), session)
+        made = post_of(_good(reply))
+        if made is None:
+            raise CallRefused(reply.status, "no-post", "the answer holds no post")
+        return made
+
+    async def edit(self, session: str, post: str, text: str) -> None:
+        """Give a post of ours another text, asked once; raises as `create`."""
+        _good(await self.port.ask("PUT", f"posts/{post}/patch", msgspec.json.encode({"message": text}), session))
+
+    async def upload(self, session: str, channel: str, name: str, data: bytes) -> str:
+        """Put a file on the server, asked once; its id; raises as `create`."""
+        path = f"files?{urlencode({'channel_id': channel, 'filename': name})}"
+        found = _map(_good(await self.port.ask("POST", path, data, session, "text/plain"))).get("file_infos")
+        if isinstance(found, list) and found and isinstance(found[0], dict) and is_id(found[0].get("id")):
+            return str(found[0]["id"])
+        raise CallRefused(200, "no-file", "the answer holds no file")
+
+    async def _read(self, path: str) -> Any:
+        """Read, tried until it is answered for good."""
+        return await self.patiently(lambda: self._once(path), path)
+
+    def _check(self, right: bool, what: str) -> None:
+        if not right:
+            raise CallRefused(200, "no-answer", f"the server's answer to {what} is none that can be used")
+
+    async def _once(self, path: str) -> Any:
+        return _good(await self.port.ask("GET", path))
+
+    async def patiently(self, act: Callable[[], Awaitable[Any]], what: str) -> Any:
+        """Do something until it is done, or refused for good."""
+        failures = 0
+        while True:
+            try:
+                return await act()
+            except Gone as gone:
+                why, wait_s = str(gone), None
+            except Passing as passing:
+                why, wait_s = str(passing), passing.wait_s(self.wall())
+            if wait_s is None:
+                wait_s = rest(failures, self._most_s, random.random())  # noqa: S311  (spreads load, hides nothing)
+            failures += 1
+            logger().warning("mattermost-waits", what=what.partition("?")[0], why=why, wait_s=round(wait_s, 2))
+            await self._sleep(min(wait_s, self._most_s))
+
+
+class Passing(Exception):
+    """An answer that may be another one soon."""
+
+    def __init__(self, reply: Reply, code: str) -> None:
+        super().__init__(f"HTTP {reply.status} {code}".strip())
+        self._reply = reply
+
+    def wait_s(self, wall_s: float) -> float | None:
+        """How long the server asks to wait, None where it does not."""
+        return wait_of(self._reply, wall_s)
+
+
+def wait_of(reply: Reply, wall_s: float) -> float | None:
+    """How long an answer asks to wait: Retry-After, or Reset in seconds or as a time since 1970."""
+    for name in ("retry-after", "x-ratelimit-reset"):
+        try:
+            value = float(reply.headers.get(name, ""))
+        except ValueError:
+            continue
+        if value >= 0:
+            return max(0.05, value - wall_s) if value > _EPOCH else value
+    return None
+
+
+def is_passing(reply: Reply) -> bool:
+    """Whether a refusal may be none soon."""
+    code, _ = _error(reply)
+    if code in _EGRESS_PASSES:
+        return True
+    return reply.status in _PASSES and code not in _EGRESS_ENDS
+
+
+def _good(reply: Reply) -> Any:
+    if 200 <= reply.status < 300:
+        return reply.value
+    code, message = _error(reply)
+    if is_passing(reply):
+        raise Passing(reply, code)
+    raise CallRefused(reply.status, code, message)
+
+
+def _error(reply: Reply) -> tuple[str, str]:
+    """The code and the sentence of an error: egressd's (`error.code`) or the server's (`id`)."""
+    value = _map(reply.value)
+    inner = value.get("error")
+    if isinstance(inner, dict):
+        return str(inner.get("code", "")), clip(str(inner.get("message", "")), _QUOTED_CHARS)
+    return clip(str(value.get("id", "")), 100), clip(str(value.get("message", "")), _QUOTED_CHARS)
+
+
+def _map(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

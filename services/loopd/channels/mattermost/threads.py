@@ -1,0 +1,185 @@
+"""The posts of each thread one after the other, in the order of their times; several threads at once."""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+
+from loopd.channels.mattermost.asked import Decided, Question, Verdict, allows
+from loopd.channels.mattermost.feed import Hand
+from loopd.channels.mattermost.posts import Post, Reaction
+from loopd.channels.mattermost.turns import Parts, Turns, Work
+from loopd.channels.mattermost.whom import Order, is_answered, is_heard, order_of_emoji, order_of_text
+from proto.faults import Fault
+from proto.messages.broker import ApprovalAnswer
+from proto.role.log import logger
+
+Settle = Callable[[Post, bool], None]
+"""Told of a post of which all is done, and whether that must be remembered."""
+
+
+class _Lane:
+    """One thread: the posts that wait, and the one that is worked on."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Post] = {}
+        self.work: Work | None = None
+        self.stopping = False
+
+
+class Threads:
+    """All threads that have something to do."""
+
+    def __init__(self, tasks: anyio.abc.TaskGroup, turns: Turns, parts: Parts, settle: Settle) -> None:
+        self._tasks = tasks
+        self._turns = turns
+        self._ledger = parts.ledger
+        self._conversations = parts.conversations
+        self._broker = parts.broker
+        self._asked = parts.asked
+        self._people = parts.people
+        self._settle = settle
+        self._limiter = anyio.CapacityLimiter(parts.config.turns_at_once)
+        self._lanes: dict[str, _Lane] = {}
+        self._read: set[str] = set()
+        """Threads of which every post up to now is known to be in the log, or not to belong there."""
+
+    def hand(self, handed: Hand) -> None:
+        """Handle a post, once."""
+        post, direct = handed
+        if not is_heard(self._people, post):
+            if post.user != self._people.me:
+                self._read.discard(post.thread)
+            self._settle(post, False)
+            return
+        order = order_of_text(post.text)
+        if order is not None and self._is_order(order, post):
+            self._settle(post, True)
+            return
+        thread = self._ledger.thread(post.thread)
+        in_work = thread is not None and thread.heard is not None and thread.heard.post == post.id
+        begun = thread is not None or post.thread in self._lanes
+        if not in_work and not is_answered(self._people, post, direct=direct, begun=begun):
+            self._read.discard(post.thread)
+            self._settle(post, True)
+            return
+        lane = self._lanes.get(post.thread)
+        if lane is None:
+            lane = self._lanes[post.thread] = _Lane()
+            self._tasks.start_soon(self._run, post.thread, lane)
+        lane.waiting[post.id] = post
+
+    def edited(self, post: Post) -> None:
+        """Take the owner's edit of a post that is not answered yet."""
+        lane = self._lanes.get(post.thread)
+        if lane is None or post.user != self._people.owner or not post.text.strip():
+            return
+        if post.id in lane.waiting:
+            lane.waiting[post.id] = post
+        elif lane.work is not None and lane.work.post.id == post.id and lane.work.post.text != post.text:
+            lane.work.edited = post
+            self._stop(post.thread)
+
+    def deleted(self, post: Post) -> None:
+        """Forget a post that waits."""
+        lane = self._lanes.get(post.thread)
+        if lane is not None and (gone := lane.waiting.pop(post.id, None)):
+            self._settle(gone, True)
+
+    def reacted(self, reaction: Reaction) -> None:
+        """Take a reaction that is an order."""
+        order = order_of_emoji(reaction.emoji)
+        if order is None or reaction.user == self._people.me:
+            return
+        question = self._asked.of_post(reaction.post)
+        if order is Order.STOP:
+            roots = [root for root, lane in self._lanes.items() if lane.work and reaction.post in lane.work.posts]
+            for root in roots:
+                if reaction.user == self._people.owner:
+                    self._stop_lane(root)
+        elif question is not None:
+            self._answer(question, reaction.user, order)
+
+    # Orders.
+
+    def _is_order(self, order: Order, post: Post) -> bool:
+        """Do what a word says, if it says it to somebody; else it is a post like any other."""
+        if order is Order.STOP:
+            if post.thread not in self._lanes or post.user != self._people.owner:
+                return False
+            self._stop_lane(post.thread)
+            return True
+        question = self._asked.of_thread(post.thread)
+        if question is None:
+            return False
+        self._answer(question, post.user, order)
+        return True
+
+    def _stop_lane(self, root: str) -> None:
+        lane = self._lanes[root]
+        lane.stopping = lane.work is None
+        if lane.work is not None:
+            lane.work.stopping = True
+        self._stop(root)
+
+    def _stop(self, root: str) -> None:
+        try:
+            self._conversations.stop(f"mm-{root}")
+        except Fault:
+            # The session is not there yet; the turn is stopped when it opens.
+            return
+
+    def _answer(self, question: Question, user: str, order: Order) -> None:
+        decided = self._asked.answer(question, user)
+        if decided.verdict is Verdict.TAKEN:
+            self._tasks.start_soon(self._hand_on, question, user, order)
+        else:
+            _ignored(decided, user)
+
+    async def _hand_on(self, question: Question, user: str, order: Order) -> None:
+        answer = ApprovalAnswer(approval=question.approval, allow=allows(order), by=f"mattermost {user}")
+        try:
+            await self._broker.answer(answer)
+        except Fault as fault:
+            if fault.code == "brokerd-unreachable":
+                # It can be given again once brokerd is back.
+                self._asked.again(question.approval)
+            logger().warning("approval-not-answered", approval=question.approval, by=user, code=fault.code)
+
+    # Lanes.
+
+    async def _run(self, root: str, lane: _Lane) -> None:
+        """Work on what waits in a thread until nothing does."""
+        async with self._limiter:
+            while lane.waiting:
+                post = min(lane.waiting.values(), key=lambda one: one.order)
+                del lane.waiting[post.id]
+                lane.work = self._turns.work(post)
+                lane.work.stopping, lane.stopping = lane.stopping, False
+                done = await self._work(root, lane.work)
+                lane.work = None
+                if done:
+                    self._settle(post, True)
+        del self._lanes[root]
+
+    async def _work(self, root: str, work: Work) -> bool:
+        read_before = root not in self._read
+        self._read.add(root)
+        try:
+            await self._turns.run(self._tasks, work, read_before=read_before)
+        except Exception:  # noqa: BLE001  (one post must not keep the others from being answered)
+            # It is not done with, so that the next start tries it again.
+            logger().exception("mattermost-post-failed", session=f"mm-{root}", post=work.post.id)
+            return False
+        return True
+
+
+def _ignored(decided: Decided, user: str) -> None:
+    question = decided.question
+    logger().warning(
+        "approval-answer-ignored",
+        approval=question.approval,
+        session=f"mm-{question.thread}",
+        by=user,
+        why=decided.verdict.value,
+    )

@@ -1,0 +1,120 @@
+"""egressd as loopd's Mattermost channel and its model port see it: one Unix socket, and nothing decided.
+
+Features: a path under `/mattermost/` goes to a server on loopback with its token put on, WebSockets too; any other goes
+to the scripted model's own socket. `asked` are the heads of the Mattermost requests; `refuse` makes every request that
+carries a session's words a refusal of egressd's with that code.
+"""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+_PREFIX = b"/mattermost/"
+
+
+class Gateway:
+    """The socket; it listens inside `with`."""
+
+    def __init__(self, path: Path, server: str, token: str, model: Path) -> None:
+        self.asked: list[str] = []
+        self.refuse: str | None = None
+        self._path = path
+        self._address = urlsplit(server)
+        self._token = token
+        self._model = model
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._listener: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> Self:
+        """Listen."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(5)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    def cut(self) -> None:
+        """Reset every connection that is open."""
+
+        async def cut() -> None:
+            for task in self._tasks - {asyncio.current_task()}:
+                task.cancel()
+
+        asyncio.run_coroutine_threadsafe(cut(), self._loop).result(5)
+
+    async def _listen(self) -> None:
+        self._listener = await asyncio.start_unix_server(self._client, self._path)
+
+    async def _end(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            writer.transport.abort()
+        finally:
+            writer.close()
+            self._tasks.discard(task)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = head[:-4].split(b"\r\n")
+        method, path, version = lines[0].split(b" ")
+        if not path.startswith(_PREFIX):
+            there = await asyncio.open_unix_connection(self._model)
+            await _splice(head, (reader, writer), there)
+            return
+        self.asked.append(head.decode("latin-1"))
+        if self.refuse is not None and b"x-boxmaker-session" in head.lower():
+            body = msgspec.json.encode({"error": {"code": self.refuse, "message": "not now"}})
+            writer.write(b"HTTP/1.1 403 No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body))
+            await writer.drain()
+            return
+        kept = [line for line in lines[1:] if not line.lower().startswith((b"x-boxmaker-", b"host:"))]
+        host = f"Host: {self._address.netloc}".encode()
+        token = f"Authorization: Bearer {self._token}".encode()
+        lines = [b" ".join((method, b"/" + path.removeprefix(_PREFIX), version)), host, token, *kept]
+        there = await asyncio.open_connection(self._address.hostname, self._address.port)
+        await _splice(b"\r\n".join(lines) + b"\r\n\r\n", (reader, writer), there)
+
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _splice(first: bytes, here: Ends, there: Ends) -> None:
+    """Carry bytes both ways until one side ends."""
+    there[1].write(first)
+    ways = [asyncio.ensure_future(_pump(here[0], there[1])), asyncio.ensure_future(_pump(there[0], here[1]))]
+    try:
+        # The server's end is the end; a client that only ends its request still waits for the answer.
+        await ways[1]
+    finally:
+        for way in ways:
+            way.cancel()
+        there[1].close()
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await source.read(65536):
+        sink.write(data)
+        await sink.drain()

@@ -1,0 +1,78 @@
+"""loopd with a Mattermost for a test: in this process, over real sockets, a fake server, and a scripted model."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proto.sockets import socket
+from tests.fakes.brokerd import FakeBrokerd
+from tests.fakes.gateway import Gateway
+from tests.fakes.mattermost import FakeMattermost
+from tests.fakes.memory_block import FakeMemory
+from tests.fakes.model import FakeModel, Reply
+from tests.loopd.rig import Rig, World, loopd, until
+
+Map = dict[str, Any]
+CONFIG = """
+[mattermost]
+enabled = true
+owner = "@owner"
+edit_every_s = 0.02
+reconnect_most_s = 0.2
+ping_s = 5
+"""
+
+
+class Threads(NamedTuple):
+    """The world around loopd."""
+
+    world: World
+    server: FakeMattermost
+    gateway: Gateway
+
+    @property
+    def model(self) -> FakeModel:
+        """The scripted model."""
+        return self.world.model
+
+    @property
+    def broker(self) -> FakeBrokerd:
+        """The fake brokerd."""
+        return self.world.broker
+
+    def said(self, channel: Map, root: Map | None = None) -> list[str]:
+        """What the bot's posts say."""
+        posts = self.server.posts(channel, root)
+        return [post["message"] for post in posts if post["user_id"] == self.server.bot["id"]]
+
+    async def answered(self, channel: Map, *texts: str, root: Map | None = None) -> None:
+        """Wait until the bot's posts are these."""
+        await until(lambda: self.said(channel, root) == list(texts))
+
+    def log(self, root: Map) -> list[Map]:
+        """The records of a thread's session."""
+        return self.world.log(f"mm-{root['id']}")
+
+
+@contextmanager
+def threads(home: Path, script: list[Reply] | None = None, config: str = "", **rows: Any) -> Iterator[Threads]:
+    """The fakes at a home's sockets, and a loopd.toml."""
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "loopd.toml").write_text(CONFIG + config)
+    with (
+        FakeMattermost() as server,
+        FakeMemory(home) as memory,
+        FakeBrokerd(home) as broker,
+        FakeModel(script, home / "m.sock", **rows) as model,
+        Gateway(socket("loop-egress").at(home), server.url, server.bot_token, home / "m.sock") as gateway,
+    ):
+        yield Threads(World(home, memory, broker, model), server, gateway)
+
+
+@asynccontextmanager
+async def linked(outside: Threads) -> AsyncIterator[Rig]:
+    """A running loopd whose WebSocket is there."""
+    async with loopd(outside.world.home) as rig:
+        await until(lambda: outside.server.connected > 0)
+        yield rig
