@@ -1,7 +1,7 @@
 # make help          says what there is
 # A target that needs the environment (.venv) makes it first.
 .DEFAULT_GOAL := help
-.PHONY: help run test gate fix bench e2e e2e-egress docs lock clean
+.PHONY: help run install test gate fix bench e2e e2e-egress docs lock clean
 
 # What is asked reaches the program through the environment, so that quotes, $ and the like in it stay as they are.
 override ASK := $(value ASK)
@@ -14,6 +14,9 @@ help: ## this list
 
 run: .venv/ready ## set everything up and open a chat; with ASK="…", answer that and end
 	@.venv/bin/bxctl run $${ASK:+-- "$$ASK"}
+
+install: .venv/ready ## put the box on this host as hardened units of systemd; as root
+	@.venv/bin/bxctl install
 
 test: .venv/ready ## every test
 	@$(PYTHON) -m pytest -n 2

@@ -10,12 +10,14 @@ import msgspec
 
 from bxctl.owner import become
 from proto.faults import Fault
-from proto.home import default_home
+from proto.home import SYSTEM_HOME, default_home
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask
 from proto.sockets import SOCKETS, socket
 
 _LONGEST_SOCKET_BYTES: Final = 107
+_UNIT: Final = "boxmaker-memoryd.service"
+_OF_SYSTEM: Final = ("/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system")
 OWNER_ROWS: Final = ("owner-memory", "owner-broker", "owner-egress", "owner-loop")
 """The sockets that bxctl opens."""
 
@@ -58,6 +60,33 @@ class Box(NamedTuple):
         named = () if self.home == default_home(None, os.environ, own=True) else ("--home", str(self.home))
         return shlex.join(("bxctl", *named, *words))
 
+    @property
+    def units(self) -> Path | None:
+        """The folder of the units by which systemd runs this box; None where it does not."""
+        config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
+        folders = _OF_SYSTEM if self.home == SYSTEM_HOME else (str(config / "systemd/user"),)
+        for folder in map(Path, folders):
+            try:
+                if f"--home {self.home} " in (folder / _UNIT).read_text(encoding="utf-8"):
+                    return folder
+            except (OSError, UnicodeDecodeError):
+                continue
+        return None
+
+    @property
+    def start(self) -> str:
+        """The command that starts the box."""
+        if self.units is None:
+            return self.command("up")
+        return f"{'sudo systemctl' if self.home == SYSTEM_HOME else 'systemctl --user'} start boxmaker.target"
+
+    def log_of(self, daemon: str) -> str:
+        """The command that shows what a daemon said last."""
+        if self.units is None:
+            return f"tail {shlex.quote(str(self.own / 'up.log'))}"
+        command = "sudo journalctl" if self.home == SYSTEM_HOME else "journalctl --user"
+        return f"{command} -n 20 -u boxmaker-{daemon}"
+
     def need(self) -> None:
         """Refuse a home that is not there.
 
@@ -94,8 +123,8 @@ class Unreachable(Fault):
 
     def __init__(self, box: Box, row: str) -> None:
         server = socket(row).server
-        where, command = box.socket(row), box.command("up")
-        super().__init__(self.CODE, f"{server} does not answer at {where}; start the box with: {command}")
+        where = box.socket(row)
+        super().__init__(self.CODE, f"{server} does not answer at {where}; start the box with: {box.start}")
         self.box = box
         self.row = row
 

@@ -104,6 +104,7 @@ FAULTS: Final[dict[str, Row]] = {
     # bxctl.
     "home-missing": Row("there is no box here yet; make one with bxctl init", "home-missing"),
     "box-is-up": Row("a box is up already on this home", None),
+    "install-failed": Row("the box cannot be installed on this host", "units"),
     "backup-failed": Row("the backup cannot be written", "backup-failed"),
     "backup-invalid": Row("the file is no backup that can be used", "backup-invalid"),
     "restore-failed": Row("the home cannot be restored; it is as it was", "restore-failed"),

@@ -1,6 +1,5 @@
 """What the daemons of a box say about themselves: whether they answer, and what is wrong with what each owns."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -23,13 +22,13 @@ def answering(box: Box) -> tuple[Looked, frozenset[str]]:
     rows = frozenset(row for row in OWNER_ROWS if box.answers(row))
     names = [socket(row).server for row in OWNER_ROWS if row in rows]
     if not rows:
-        finding = Finding("daemons", "no daemon answers: the box is not up", box.command("up"), "daemon-unreachable")
+        finding = Finding("daemons", "no daemon answers: the box is not up", box.start, "daemon-unreachable")
         return Looked("daemons", "none", (finding,)), rows
     findings = tuple(
         Finding(
             socket(row).server,
             f"does not answer at {box.socket(row)}",
-            _tail(box),
+            box.log_of(socket(row).server),
             "daemon-unreachable",
         )
         for row in OWNER_ROWS
@@ -159,10 +158,6 @@ def journals(box: Box, row: str) -> Looked:
     return Looked(f"journals of {socket(row).server}", f"{lines:,} lines in {len(reply.journals)} files", findings)
 
 
-def _tail(box: Box) -> str:
-    return f"tail {shlex.quote(str(box.own / 'up.log'))}"
-
-
 def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked]:
     """Every look at the daemons that answer; one that fails is a finding itself."""
     table: tuple[tuple[str, str, Callable[[], Looked]], ...] = (
@@ -181,5 +176,5 @@ def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked
             try:
                 yield look()
             except Fault as fault:
-                finding = Finding(name, fault.message, _tail(box), fault.runbook)
+                finding = Finding(name, fault.message, box.log_of(socket(row).server), fault.runbook)
                 yield Looked(name, "cannot be asked", (finding,))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from bxctl import exits, render
-from bxctl.checks import Finding, Looked, daemons, files
+from bxctl.checks import Finding, Looked, daemons, files, units
 from bxctl.options import AdminSocket, Home, Json, MemorySocket
 from bxctl.places import Box, find
 
@@ -45,6 +45,7 @@ def _looks(box: Box) -> Iterator[Looked]:
     model, wanted = files.model(box, os.environ)
     if box.made:
         yield model
+    yield from units.looks(box)
     answering, rows = daemons.answering(box)
     if box.made or rows:
         yield answering

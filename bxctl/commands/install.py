@@ -96,7 +96,7 @@ def _do(place: Place, todo: Iterable[steps.Step], *, dry_run: bool, json: bool) 
             if not dry_run:
                 step.act()
     except OSError as error:
-        raise Fault("start-failed", f"{error.filename}: {error.strerror}") from None
+        raise Fault("install-failed", f"{error.filename}: {error.strerror}") from None
     if json:
         render.as_json({"prefix": place.prefix, "home": place.home, "done": not dry_run, "steps": said})
 

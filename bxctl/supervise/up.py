@@ -48,6 +48,8 @@ async def started(box: Box, *, to_terminal: bool) -> AsyncIterator[tuple[Process
     """
     if not box.made:
         raise Fault("home-missing", f"there is no box at {box.home}; make one with: {box.command('init')}")
+    if box.units is not None:
+        raise Fault("box-is-up", f"systemd runs this box ({box.units}); start it with: {box.start}")
     made = plan(box.home, os.environ)
     with only_one(box.home, box.own, str(made.model)):
         for row in OWNER_ROWS:

@@ -26,6 +26,7 @@ Wanted = tuple[str, tuple[str, ...]]
 _PACKAGES: Final = ("proto", "memoryd", "brokerd", "egressd", "loopd", "boxmaker_model", "bxctl")
 _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)\s*(?:\[(?P<extras>[^\]]*)\])?")
 _FOR_AN_EXTRA: Final = re.compile(r"extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
+_OF_A_CHECKOUT: Final = ("RECORD", "direct_url.json")
 _PRIVATE: Final = ("/root/", "/home/")
 _SCRIPT: Final = """#!{python}
 import sys
@@ -38,7 +39,7 @@ def copy(prefix: Path, *, shared: bool, model: bool) -> int:
     """Make the environment at a prefix; how many packages are in it. `shared`: other users must be able to run it.
 
     Raises:
-        Fault: `start-failed`: there is no Python for it, or a file cannot be written.
+        Fault: `install-failed`: there is no Python for it, or a file cannot be written.
 
     """
     made, old = prefix.with_name(f".{prefix.name}.new"), prefix.with_name(f".{prefix.name}.old")
@@ -60,7 +61,7 @@ def copy(prefix: Path, *, shared: bool, model: bool) -> int:
         made.rename(prefix)
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Fault("start-failed", f"the environment {prefix} cannot be made: {error}") from None
+        raise Fault("install-failed", f"the environment {prefix} cannot be made: {error}") from None
     finally:
         os.umask(before)
         shutil.rmtree(made, ignore_errors=True)
@@ -71,7 +72,7 @@ def interpreter(*, shared: bool) -> str:
     """A Python of this version for the copy.
 
     Raises:
-        Fault: `start-failed`: the one that runs is in somebody's home, and the system has none of its version.
+        Fault: `install-failed`: the one that runs is in somebody's home, and the system has none of its version.
 
     """
     base = os.path.realpath(sys.executable)
@@ -82,7 +83,7 @@ def interpreter(*, shared: bool) -> str:
         if os.access(found := f"{folder}/python{version}", os.X_OK):
             return found
     raise Fault(
-        "start-failed",
+        "install-failed",
         f"this environment runs on {base}, which other users cannot reach, and there is no /usr/bin/python{version}; "
         "make the environment with the system's Python",
     )
@@ -117,28 +118,27 @@ def _requires(package: Distribution, extras: tuple[str, ...]) -> Iterator[Wanted
 
 
 def _copy_package(package: Distribution, site: Path) -> None:
-    """Copy a package's files with their times, by which Python tells whether a compiled one is of its source."""
-    editable = '"editable": true' in (package.read_text("direct_url.json") or "")
+    """Copy a package's files with their times, by which Python tells whether a compiled one is of its source.
+
+    The box's own list may be that of an editable install, which names a link to a checkout.
+    """
+    is_the_box = _key(package.name) == _BOX
     for file in package.files or ():
-        if ".." in file.parts or file.is_absolute() or (editable and _links(file.name)):
+        if ".." in file.parts or file.is_absolute() or (is_the_box and file.name in _OF_A_CHECKOUT):
             continue
-        target = site / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(file.locate(), target)
-    if editable:
+        if not is_the_box or ".dist-info" in file.parts[0]:
+            target = site / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file.locate(), target)
+    if is_the_box:
         for name in _PACKAGES:
             shutil.copytree(_source(name), site / name)
-
-
-def _links(name: str) -> bool:
-    """Whether a file makes an editable install look into a checkout."""
-    return name.endswith(".pth") or name == "direct_url.json"
 
 
 def _source(name: str) -> str:
     found = util.find_spec(name)
     if found is None or not found.submodule_search_locations:
-        raise Fault("start-failed", f"the package {name} is not installed beside bxctl")
+        raise Fault("install-failed", f"the package {name} is not installed beside bxctl")
     return found.submodule_search_locations[0]
 
 

@@ -102,10 +102,10 @@ def _run(about: str, *command: str, check: bool = True) -> Step:
         try:
             done = subprocess.run(command, check=False, capture_output=True, text=True)
         except OSError as error:
-            raise Fault("start-failed", f"{command[0]} cannot be run: {error.strerror}") from None
+            raise Fault("install-failed", f"{command[0]} cannot be run: {error.strerror}") from None
         if check and done.returncode:
             said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise Fault("start-failed", f"{' '.join(command)}: {said}")
+            raise Fault("install-failed", f"{' '.join(command)}: {said}")
 
     return Step(f"{about}: {' '.join(command)}", act)
 
@@ -131,7 +131,7 @@ def _link(path: Path, target: Path) -> None:
     if path.is_symlink() and os.readlink(path) == str(target):
         return
     if os.path.lexists(path):
-        raise Fault("start-failed", f"{path} is there and is not ours; move it away")
+        raise Fault("install-failed", f"{path} is there and is not ours; move it away")
     path.symlink_to(target)
 
 
@@ -161,14 +161,14 @@ def _init(place: Place, owner: str) -> None:
             extra_groups=user and [],
         )
         if done.returncode:
-            raise Fault("start-failed", f"{' '.join(command)}: {' '.join(done.stderr.split())}")
+            raise Fault("install-failed", f"{' '.join(command)}: {' '.join(done.stderr.split())}")
 
 
 def _the_user() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(USER)
     except KeyError:
-        raise Fault("start-failed", f"systemd-sysusers made no user {USER}") from None
+        raise Fault("install-failed", f"systemd-sysusers made no user {USER}") from None
 
 
 def _say_nothing(_: int) -> None:

@@ -87,7 +87,7 @@ def test_an_interpreter_in_a_home_is_not_for_others(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(Fault) as caught:
         environment.interpreter(shared=True)
-    assert caught.value.code == "start-failed"
+    assert caught.value.code == "install-failed"
     assert "make the environment with the system's Python" in caught.value.message
     assert environment.interpreter(shared=False) == "/home/ada/python/bin/python3.11"
 
