@@ -100,6 +100,11 @@ class BadDay:
                 size = 9_000 if fault == "too-long" else 9
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b'{"choices": [], "model": "m"}')
                 return False
+            case _:
+                return await self._stream(fault, head, writer)
+
+    async def _stream(self, fault: str, head: bytes, writer: asyncio.StreamWriter) -> bool:
+        """A stream with usage, which may be cut or slow; whether the connection goes on."""
         writer.write(head)
         for number in range(8):
             writer.write(chunk({"choices": [{"index": 0, "delta": {"content": f"word {number} "}}]}))
@@ -174,8 +179,7 @@ def _through(home: Path, calls: int, seed: int, day: BadDay, limit: int) -> dict
         while (files_of(pid) > before or _open_rows(home)) and time.monotonic() < deadline:
             time.sleep(0.1)
         booked = box.ask("owner-egress", egress.Usage(), egress.UsageReply).rows
-        room = _room(box, path, limit)
-        return {
+        found = {
             "drawn": day.drawn,
             "statuses": statuses,
             "files": (before, files_of(pid)),
@@ -183,9 +187,9 @@ def _through(home: Path, calls: int, seed: int, day: BadDay, limit: int) -> dict
             "rows": sum(row.calls for row in booked),
             "open_rows": _open_rows(home),
             "ids": _distinct(home),
-            "room": room,
-            "log": box.log("egressd"),
         }
+        # The last of all: it is a call itself.
+        return {**found, "room": _room(box, path, limit), "log": box.log("egressd")}
 
 
 def _opened(box: Box) -> str:
