@@ -29,6 +29,7 @@ class Writer:
         self._path = path
         self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
         self._zip: zipfile.ZipFile | None = None
+        self._paths: set[str] = set()
         self.files: list[FileRow] = []
         self.journals: list[ChainedJournal] = []
 
@@ -54,6 +55,9 @@ class Writer:
             Fault: `backup-failed`, `reply-unexpected`, and what `pieces` raises.
 
         """
+        if path in self._paths:
+            raise Fault("reply-unexpected", f"{path} comes twice")
+        self._paths.add(path)
         digest, count = hashlib.sha256(), 0
         with _told(self._path), self._member(FOLDER + path, size_bytes) as member:
             for piece in pieces:
