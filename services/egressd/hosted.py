@@ -56,9 +56,10 @@ _OPENAI_FIELDS: Final = {
     "enablesearch": "web_search",
     "plugins": "plugins",
     "prompt": "stored_prompt",
+    "extrabody": "extra_body",
 }
 """Fields beside `tools`: OpenAI's and xAI's search, DashScope's, OpenRouter's plugins, a prompt kept at OpenAI (which
-may name tools of its own)."""
+may name tools of its own), and what LiteLLM's proxy puts into the request that it makes of this one."""
 _SEARCHING_MODEL: Final = re.compile(r"-search-(?:preview|api)|:online\Z|(?:\A|/)compound(?:-|\Z)", re.IGNORECASE)
 """Models that search by themselves: OpenAI's gpt-…-search-preview, OpenRouter's :online, Groq's compound."""
 _GEMINI_CLIENT: Final = frozenset({"functiondeclarations", "computeruse"})
@@ -158,6 +159,9 @@ def _gemini(body: Object) -> Iterator[str]:
     for tool in _tools(body):
         for key in tool:
             yield from _sorted_out(folded(key), _GEMINI_CLIENT, _GEMINI_HOSTED)
+    if field(body, "cachedcontent"):
+        # What is kept at Google has tools of its own, and a prompt of any length.
+        yield "cached_content"
 
 
 def _tools(body: Object) -> list[Object]:

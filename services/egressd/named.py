@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from egressd import hosted
-from egressd.bodies import Object, field, object_of, parse
+from egressd.bodies import Object, field, folded, object_of, parse
 from egressd.meter.usage import first, tokens
 from proto.faults import Fault
 from proto.rules import ModelApi
@@ -32,7 +32,10 @@ def named(api: ModelApi, data: bytes, model: str) -> Named:
     if field(body, "background"):
         raise Fault("request-invalid", "a response in the background cannot be metered; ask for it in the foreground")
     most, answers = _output(api, body)
-    return Named(model, tokens(most), first(answers) or 1, hosted.hosted(api, body, model))
+    if answers is not None and tokens(answers) is None:
+        # Some read a number in a text, too: one answer that is reserved for would be many.
+        raise Fault("request-invalid", "the number of answers in the body of the request is none")
+    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model))
 
 
 def _model(untrusted: Any) -> str:
@@ -41,22 +44,34 @@ def _model(untrusted: Any) -> str:
     return untrusted
 
 
-def _output(api: ModelApi, body: Object) -> tuple[Any, Any]:
-    """The most tokens of an answer and the number of answers, as the request has them."""
+def _output(api: ModelApi, body: Object) -> tuple[int | None, Any]:
+    """The most tokens of an answer, and the number of answers as the request has it."""
     match api:
         case "anthropic":
-            return field(body, "maxtokens"), 1
+            return _most(body, "max_tokens"), 1
         case "openai-responses":
-            return field(body, "maxoutputtokens"), 1
+            return _most(body, "max_output_tokens"), 1
         case "openai-chat":
-            both = [tokens(field(body, name)) for name in ("maxcompletiontokens", "maxtokens")]
-            return max((one for one in both if one is not None), default=None), field(body, "n")
+            return _most(body, "max_completion_tokens", "max_tokens"), field(body, "n")
         case "gemini":
             return _generated(body)
         case "code-assist":
             return _generated(object_of(body, "request"))
 
 
-def _generated(body: Object) -> tuple[Any, Any]:
+def _generated(body: Object) -> tuple[int | None, Any]:
     config = object_of(body, "generationconfig")
-    return field(config, "maxoutputtokens"), field(config, "candidatecount")
+    most = _most(config, "maxOutputTokens", "max_output_tokens")
+    known = "generationConfig" in body or "generation_config" in body
+    return most if known else None, field(config, "candidatecount")
+
+
+def _most(body: Object, *names: str) -> int | None:
+    """The largest number under some names, spelt just so.
+
+    Spelt otherwise, it is none to a server that heeds the spelling, and its answer has no bound; what is reserved would
+    be too little.
+    """
+    for name in names:
+        field(body, folded(name))
+    return max((count for name in names if (count := tokens(body.get(name))) is not None), default=None)

@@ -15,6 +15,8 @@ NAME: Final = "web_fetch"
 _INLINE: Final = "data:"
 _OPENAI: Final = frozenset({"imageurl", "fileurl", "videourl", "audiourl", "video"})
 """Of a part of a message or of an item: OpenAI's API reference, "Chat" and "Responses"; `video_url` is DashScope's."""
+_OPENAI_CONTENT: Final = frozenset({"data", "filedata", "fileid"})
+"""Content, or the name of a file that was uploaded; DashScope takes an address for a sound, LiteLLM one for a file."""
 _GOOGLE_FILES: Final = "https://generativelanguage.googleapis.com/"
 """A file that was uploaded to Gemini's own Files API is asked for nowhere else."""
 _CONVERSATION: Final[dict[ModelApi, frozenset[str]]] = {
@@ -52,7 +54,12 @@ def _leads_out(api: ModelApi, part: Object) -> bool:
         case "anthropic":
             return any(folded(key) == "type" and value == "url" for key, value in part.items())
         case "openai-chat" | "openai-responses":
-            return any(_is_away(value) for key, value in part.items() if folded(key) in _OPENAI)
+            names = {folded(key): value for key, value in part.items()}
+            return any(_is_away(value) for name, value in names.items() if name in _OPENAI) or any(
+                isinstance(value, str) and "://" in value[:64]
+                for name, value in names.items()
+                if name in _OPENAI_CONTENT
+            )
         case "gemini" | "code-assist":
             return any(folded(key) == "fileuri" and not _is_own_file(value) for key, value in part.items())
 

@@ -172,7 +172,7 @@ def test_a_key_in_a_url_is_refused(home: Path, box: Box) -> None:
     with upstream(answer(b"{}")) as up:
         rules(home, base_url=up.url, api="gemini", credential="UP_KEY")
         door = own.opened(box, auth="key")
-        for query in ("?key=AIza", "?alt=sse&key=AIza", "?Access_Token=x", "?api_key=x"):
+        for query in ("?key=AIza", "?alt=sse&key=AIza", "?Access_Token=x", "?api_key=x", "?%6bey=AIza", "?a;key=x"):
             refused = own.exchange(door, own.request(f"/v1beta/models/g:generateContent{query}", GENERATE))
             assert (refused.status, refused.error["status"]) == (400, "INVALID_ARGUMENT")
         assert up.connections == 0

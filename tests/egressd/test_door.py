@@ -54,6 +54,11 @@ REFUSED = [
     (NAMED + b"X: " + b"a" * 100_000 + b"\r\n\r\n", 413),
     (NAMED + b"X-Yz: y\r\n" * 7_000 + b"\r\n", 413),
     (NAMED + b"Content-Length: 100001\r\n\r\n" + b"a" * 100_001, 413),
+    (NAMED + b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 2\r\n\r\n{}", 400),
+    (NAMED + b"Content-Type: application/json; charset=utf-7\r\nContent-Length: 2\r\n\r\n{}", 400),
+    (NAMED + b"Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 400),
+    (GOOD.replace(b"completions", b"completions?model=evil", 1), 400),
+    (GOOD.replace(b"completions", b"completions?alt=sse&%24Fields=evil", 1), 400),
     (NAMED + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 2_000 + b"0\r\n\r\n", 400),
     (NAMED + b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b"a" * 65_536 + b"\r\n") * 2 + b"0\r\n\r\n", 413),
 ]

@@ -53,6 +53,8 @@ HOSTED: list[Row] = [
     ("openai-chat", {"model": "grok-4", "searchParameters": {}}, ("web_search",)),
     ("openai-chat", {"model": "qwen-max", "enable_search": True}, ("web_search",)),
     ("openai-chat", {"model": "m", "plugins": [{"id": "web"}]}, ("plugins",)),
+    ("openai-chat", {"model": "m", "extra_body": {"tools": [{"type": "web_search"}]}}, ("extra_body",)),
+    ("openai-chat", {"model": "m", "tool\u017f": [{"type": "web_search"}]}, ("web_search",)),
     ("openai-chat", tools({"type": "browser_search"}, {"type": "x_search"}), ("web_search", "x_search")),
     ("openai-responses", tools({"type": "web_search"}), ("web_search",)),
     ("openai-responses", tools({"type": "web_search_preview_2025_03_11"}), ("web_search",)),
@@ -69,6 +71,7 @@ HOSTED: list[Row] = [
     ("gemini", tools({"googleSearchRetrieval": {}}, {"urlContext": {}}), ("web_fetch", "web_search")),
     ("gemini", tools({"codeExecution": {}}, {"fileSearch": {}}), ("code_execution", "file_search")),
     ("gemini", tools({"google_maps": {}}, {"mcpServers": []}), ("google_maps", "mcp")),
+    ("gemini", {"cached_content": "cachedContents/x"}, ("cached_content",)),
     ("gemini", tools({"quantumSearch": {}}), ("quantumsearch",)),
     ("code-assist", {"model": "m", "request": tools({"googleSearch": {}})}, ("web_search",)),
     ("code-assist", {"model": "m", "Request": tools({"url_context": {}})}, ("web_fetch",)),
@@ -103,6 +106,10 @@ ADDRESSES: list[tuple[Api, dict[str, Any], bool]] = [
     ("openai-responses", {"input": [{"content": [{"type": "input_file", "file_url": AWAY}]}]}, True),
     ("openai-responses", {"input": [{"type": "function_call_output", "output": [{"image_url": AWAY}]}]}, True),
     ("openai-responses", {"input": [{"type": "function_call", "arguments": {"image_url": AWAY}}]}, False),
+    ("openai-chat", _said({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}), False),
+    ("openai-chat", _said({"type": "input_audio", "input_audio": {"data": AWAY}}), True),
+    ("openai-chat", _said({"type": "file", "file": {"file_id": "file-1"}}), False),
+    ("openai-chat", _said({"type": "file", "file": {"file_id": "gs://bucket/x"}}), True),
     ("openai-responses", {"input": AWAY, "tools": [{"type": "function", "parameters": {"image_url": AWAY}}]}, False),
     ("gemini", _gemini("https://generativelanguage.googleapis.com/v1beta/files/x"), False),
     ("gemini", _gemini("https://www.youtube.com/watch?v=x"), True),
@@ -192,6 +199,11 @@ OUTPUTS: list[tuple[Api, dict[str, Any], int | None, int]] = [
     ("openai-chat", {"max_completion_tokens": "x", "n": 0}, None, 1),
     ("openai-chat", {"n": 4}, None, 4),
     ("gemini", {"generationConfig": {"maxOutputTokens": 5, "candidateCount": 2}}, 5, 2),
+    ("openai-chat", {"maxTokens": 1}, None, 1),
+    ("openai-chat", {"MAX_TOKENS": 1, "max_completion_tokens": 9}, 9, 1),
+    ("anthropic", {"max-tokens": 1}, None, 1),
+    ("gemini", {"GenerationConfig": {"maxOutputTokens": 5}}, None, 1),
+    ("gemini", {"generationConfig": {"MaxOutputTokens": 5, "candidateCount": None}}, None, 1),
     ("gemini", {"generation_config": {"max_output_tokens": 5}}, 5, 1),
     ("code-assist", {"request": {"generationConfig": {"maxOutputTokens": 5}}, "maxOutputTokens": 9}, 5, 1),
 ]
@@ -201,6 +213,14 @@ OUTPUTS: list[tuple[Api, dict[str, Any], int | None, int]] = [
 def test_the_most_that_can_be_answered(api: Api, body: dict[str, Any], most: int | None, answers: int) -> None:
     read = _named(api, body)
     assert (read.most_output, read.answers) == (most, answers)
+
+
+@pytest.mark.parametrize("answers", ["8", -1, 1.5, True, [8]])
+def test_a_number_of_answers_that_some_could_read_is_refused(answers: Any) -> None:
+    with pytest.raises(Fault, match="number of answers"):
+        _named("openai-chat", {"n": answers})
+    with pytest.raises(Fault, match="number of answers"):
+        _named("gemini", {"generationConfig": {"candidateCount": answers}})
 
 
 def test_the_model_of_the_path_comes_before_that_of_the_body() -> None:

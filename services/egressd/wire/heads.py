@@ -6,6 +6,7 @@ A head is never passed on; a new one is made of the parts that are named here, s
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+from urllib.parse import unquote_plus
 
 import h11
 
@@ -42,7 +43,12 @@ _OF_ONE_HOP: Final = frozenset({
 })  # fmt: skip
 """RFC 9110 section 7.6.1, and what is of no use behind this door."""
 _OF_THE_UPSTREAM: Final = frozenset({b"set-cookie", b"set-cookie2", b"alt-svc"})
-_KEY_IN_QUERY: Final = re.compile(r"[?&](?:key|access_token|api[-_]?key)=", re.IGNORECASE)
+_KEYS_IN_QUERY: Final = frozenset({"key", "accesstoken", "apikey", "oauthtoken"})
+_ANOTHER_IN_QUERY: Final = frozenset({"model", "fields", "callback", "httpmethod"})
+"""Another model than the body's (LiteLLM's proxy), an answer without its usage or in a script's clothes, and another
+method (cloud.google.com/apis/docs/system-parameters)."""
+_NO_LETTER: Final = re.compile(r"[^a-z0-9]")
+_JSON: Final = re.compile(r"application/json(?:\s*;\s*charset=\"?utf-8\"?)?\s*\Z", re.IGNORECASE)
 
 
 class Asked(NamedTuple):
@@ -108,8 +114,11 @@ def asked_on_own(request: h11.Request, session: str, destination: str, auth: Aut
     path, mark, query = request.target.decode("ascii").partition("?")
     if not path.startswith("/"):
         raise Fault("request-invalid", "the path of the request begins with a slash")
-    if _KEY_IN_QUERY.search(mark + query):
-        raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
+    _check_query(query)
+    kinds = values(request, b"content-type")
+    if len(kinds) > 1 or not all(_JSON.match(kind.decode("latin-1")) for kind in kinds):
+        # Read as a form, or in another charset, the body would say something else.
+        raise Fault("request-invalid", "the Content-Type of the request is not application/json in UTF-8")
     traces = [value.decode("latin-1") for value in values(request, b"traceparent")]
     return Asked(
         session=session,
@@ -120,6 +129,20 @@ def asked_on_own(request: h11.Request, session: str, destination: str, auth: Aut
         trace=traces[0] if len(traces) == 1 and is_traceparent(traces[0]) else None,
         auth=auth,
     )
+
+
+def _check_query(query: str) -> None:
+    """Refuse what a provider could take for a key, or for more than the path and the body say.
+
+    Raises:
+        Fault: `request-invalid`.
+
+    """
+    names = {_NO_LETTER.sub("", unquote_plus(pair.partition("=")[0]).lower()) for pair in re.split("[&;]", query)}
+    if names & _KEYS_IN_QUERY:
+        raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
+    if names & _ANOTHER_IN_QUERY:
+        raise Fault("request-invalid", "the query of the request would change what is asked")
 
 
 def values(head: h11.Request | h11.Response, name: bytes) -> list[bytes]:
