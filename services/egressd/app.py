@@ -23,6 +23,7 @@ from egressd.destinations import Destinations
 from egressd.doors import Doors
 from egressd.fetch import Fetcher
 from egressd.flights import Flights
+from egressd.mattermost.door import Mattermost
 from egressd.mcp.door import Mcp
 from egressd.mcp.tools import Tools
 from egressd.prices import Prices
@@ -56,6 +57,7 @@ class _Parts(NamedTuple):
     fetcher: Fetcher
     tunnels: Tunnels
     mcp: Mcp
+    mattermost: Mattermost
     owner: OwnerDesk
 
 
@@ -83,7 +85,7 @@ async def run(arguments: Arguments, ready: Ready) -> None:
 
 async def _serve(config: Config, home: Path, parts: _Parts, spans: Spans | None, ready: Ready) -> None:
     state = home / _STATE
-    loop = LoopDesk(sockets.socket("loop-egress").path, parts.calls, config.relay, state)
+    loop = LoopDesk(sockets.socket("loop-egress").path, parts.calls, parts.mattermost, config.relay, state)
     session = SessionDesk(
         calls=parts.calls,
         tunnels=parts.tunnels,
@@ -152,6 +154,7 @@ def _parts(config: Config, home: Path, store: UsageStore) -> _Parts:
         fetcher=Fetcher(config.fetch, tls),
         tunnels=tunnels,
         mcp=Mcp(tools, config.session),
+        mattermost=Mattermost(credentials, relaying, config.mattermost),
         owner=OwnerDesk(credentials, store, prices, relaying, home),
     )
 

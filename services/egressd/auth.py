@@ -15,6 +15,7 @@ _KEY_HEADER: Final[dict[Api, str]] = {
     "anthropic": "x-api-key",
     "gemini": "x-goog-api-key",
     "code-assist": _BEARER,
+    "mattermost": _BEARER,
 }
 """Where an API wants its key: docs.anthropic.com "API overview"; ai.google.dev "API keys"; the others as RFC 6750."""
 PASSED: Final[dict[Api, frozenset[bytes]]] = {
@@ -23,6 +24,7 @@ PASSED: Final[dict[Api, frozenset[bytes]]] = {
     "anthropic": frozenset({b"authorization", b"x-api-key"}),
     "gemini": frozenset({b"authorization", b"x-goog-api-key"}),
     "code-assist": frozenset({b"authorization"}),
+    "mattermost": frozenset(),
 }
 """The client's own credentials that go on with `subscription`, by API; with any other way none does."""
 

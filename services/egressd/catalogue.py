@@ -6,15 +6,14 @@ The bytes that leave are those that stand here, and the destination's key.
 import re
 from typing import Any, Final, NamedTuple
 
-import anyio
 import h11
 import msgspec
 
 from egressd.auth import carried
 from egressd.credentials import Credentials
 from egressd.destinations import Place
+from egressd.exchange import exchange
 from egressd.relay import Relaying, connected
-from egressd.wire.dial import Upstream
 from egressd.wire.heads import Carried, Headers, for_upstream
 from proto.faults import Fault
 from proto.rules import Api
@@ -58,48 +57,16 @@ async def models(place: Place, credentials: Credentials, shared: Relaying) -> li
         raise Fault("route-unknown", f"{place.name} has no list of models that can be asked for without a login")
     carries = carried(auth, api, place, credentials)
     upstream = await connected(place, shared)
-    try:
-        with anyio.fail_after(_WITHIN_S):
-            data = await _asked(_request(api, place, carries), upstream, place.name)
-    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
-        raise Fault("upstream-unreachable", f"{place.name} gave no whole answer") from None
-    finally:
-        with anyio.CancelScope(shield=True):
-            await upstream.aclose()
-    return _names(data, _LISTS[api], place.name)
+    found = await exchange(_request(api, place, carries), upstream, place.name, _LONGEST_ANSWER_BYTES, _WITHIN_S)
+    if found.head.status_code != 200:
+        raise Fault("upstream-unreachable", f"{place.name} answered with the status {found.head.status_code}")
+    return _names(found.body, _LISTS[api], place.name)
 
 
 def _request(api: Api, place: Place, carries: Carried) -> h11.Request:
     listed = _LISTS[api]
     own = h11.Request(method="GET", target=listed.target, headers=[(b"Host", b"x"), *listed.headers])
     return for_upstream(own, api, place.authority, place.prefix + listed.target, carries, 0)
-
-
-async def _asked(request: h11.Request, upstream: Upstream, name: str) -> bytes:
-    """The body of the answer to a request.
-
-    Raises:
-        Fault: `upstream-unreachable`: it is not 200, or too long.
-
-    """
-    http = h11.Connection(h11.CLIENT)
-    await upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
-    body = bytearray()
-    while True:
-        event = http.next_event()
-        match event:
-            case h11.NEED_DATA:
-                http.receive_data(await upstream.receive())
-            case h11.Response(status_code=status) if status != 200:
-                raise Fault("upstream-unreachable", f"{name} answered with the status {status}")
-            case h11.Data(data=data):
-                body += data
-                if len(body) > _LONGEST_ANSWER_BYTES:
-                    raise Fault("upstream-unreachable", f"{name} gave an answer that is too long")
-            case h11.EndOfMessage() | h11.ConnectionClosed():
-                return bytes(body)
-            case _:
-                pass
 
 
 def _names(data: bytes, listed: _List, name: str) -> list[str]:

@@ -114,6 +114,19 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How much may wait on disk for memoryd; what finds no room is dropped, and the log says so."""
 
 
+class Mattermost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of the connection to a Mattermost server."""
+
+    sockets: Count = 8
+    """How many WebSockets may be open at once; one more is refused with 503."""
+    message_bytes: Count = 4 << 20
+    """The longest message that the server may send over WebSocket."""
+    idle_s: Seconds = 600.0
+    """How long neither side may say anything over WebSocket."""
+    file_bytes: Count = 32 << 20
+    """The largest file that is uploaded."""
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom to believe."""
 
@@ -140,5 +153,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     session: Session = Session()
     tunnel: Tunnel = Tunnel()
     contexts: Contexts = Contexts()
+    mattermost: Mattermost = Mattermost()
     tls: Tls = Tls()
     traces: Traces = Traces()

@@ -11,7 +11,7 @@ from proto import forms
 from proto.faults import Fault
 from proto.labels import DataClass
 from proto.role.config import line_of
-from proto.rules import FILE, Destination, Domain, Rules, Spend, load_rules
+from proto.rules import FILE, Destination, Domain, Mattermost, Rules, Spend, load_rules
 from proto.urls import parse_url
 
 _UNIX: Final = "unix:"
@@ -110,6 +110,11 @@ class Destinations:
     def spend(self, name: str) -> Spend | None:
         """The limits of a destination, if it has any; as they were when the file was last looked at."""
         return self._rules.spend.get(name)
+
+    @property
+    def mattermost(self) -> Mattermost:
+        """The owner on the Mattermost server, and the ceilings of its channels, as the file was last looked at."""
+        return self._rules.mattermost
 
     def retention_days(self, domain: str) -> int:
         """How long what was recorded of a domain is kept, as the file was when it was last looked at."""

@@ -21,6 +21,7 @@ from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
 from egressd.wire.warm import Warm
 from proto.faults import Fault
+from proto.labels import DataClass
 from proto.messages.broker import EgressAsk, EgressDecision
 
 _PIECE_BYTES: Final = 64 << 10
@@ -39,6 +40,8 @@ class Call(NamedTuple):
     body: IO[bytes]
     body_bytes: int
     place: Place
+    ceiling: DataClass | None = None
+    """What is lower than the destination's ceiling, where only a part of it is meant."""
 
 
 class Relaying(NamedTuple):
@@ -68,13 +71,8 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
         Garbled: the upstream broke off in the middle of its answer.
 
     """
-    with shared.flights.enter(call.ask.session, call.place.ceiling) as flight:
-        decision = await shared.ask(call.ask)
-        check(decision)
-        # The record itself, not one like it: brokerd read the file between the two times that it was looked at here.
-        if shared.destinations.find(call.place.name) is not call.place:
-            raise Fault("rules-invalid", _CHANGED)
-        allowed(decision)
+    with shared.flights.enter(call.ask.session, call.ceiling or call.place.ceiling) as flight:
+        allowed(await admitted(call.ask, call.place, shared))
         whom = (call.place.target, call.ask.session)
         upstream = await shared.warm.take(whom) or await connected(call.place, shared)
         flight.on_cut = upstream.cut
@@ -93,6 +91,21 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
     if flight.label_rose and answer.status is None:
         raise Fault("ceiling")
     return flight
+
+
+async def admitted(ask: EgressAsk, place: Place, shared: Relaying) -> EgressDecision:
+    """The decision that lets bytes pass to a destination, which is then still as it was found.
+
+    Raises:
+        Fault: they may not leave.
+
+    """
+    decision = await shared.ask(ask)
+    check(decision)
+    # The record itself, not one like it: brokerd read the file between the two times that it was looked at here.
+    if shared.destinations.find(place.name) is not place:
+        raise Fault("rules-invalid", _CHANGED)
+    return decision
 
 
 async def connected(place: Place, shared: Relaying) -> Upstream:

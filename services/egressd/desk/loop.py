@@ -7,6 +7,7 @@ import anyio.abc
 
 from egressd.calls import Calls
 from egressd.config import Relay
+from egressd.mattermost.door import Mattermost
 from egressd.wire.door import Client, Gone, Held
 from egressd.wire.heads import asked
 from egressd.wire.refusal import OF_THE_CLIENT, status_of
@@ -18,9 +19,10 @@ from proto.role.serve import check_peer
 class LoopDesk:
     """Answers loopd."""
 
-    def __init__(self, row: str, calls: Calls, limits: Relay, spool_folder: Path) -> None:
+    def __init__(self, row: str, calls: Calls, mattermost: Mattermost, limits: Relay, spool_folder: Path) -> None:
         self._row = row
         self._calls = calls
+        self._mattermost = mattermost
         self._limits = limits
         self._folder = spool_folder
         self._held = Held()
@@ -46,7 +48,13 @@ class LoopDesk:
             if self._open > self._limits.connections:
                 raise Fault("busy")
             head = await client.head()
-            await self._calls.run(asked(head), head, client)
+            found = asked(head)
+            if self._mattermost.serves(found.destination):
+                await self._mattermost.run(found, head, client, stream)
+            elif found.session:
+                await self._calls.run(found, head, client)
+            else:
+                raise Fault("request-invalid", "what is asked of a model is a session's")
         except Gone:
             return
         except Fault as fault:

@@ -17,6 +17,9 @@ from proto.rules import Api, Auth
 Headers = list[tuple[bytes, bytes]]
 
 SESSION: Final = b"x-boxmaker-session"
+CHANNEL: Final = b"x-boxmaker-channel"
+"""What loopd's connection to Mattermost reads for itself, and for no session."""
+_CHANNELS: Final = (b"mattermost",)
 _OF_ALL: Final = frozenset({b"accept", b"content-type", b"user-agent"})
 _OPENAI: Final = _OF_ALL | {
     b"idempotency-key", b"openai-beta", b"openai-organization", b"openai-project", b"originator", b"session_id",
@@ -33,6 +36,7 @@ TO_UPSTREAM: Final[dict[Api, frozenset[bytes]]] = {
     },
     "gemini": _GOOGLE,
     "code-assist": _GOOGLE,
+    "mattermost": _OF_ALL,
 }  # fmt: skip
 """The headers of a request that go on, by API; the client's own keys, cookies and everything else do not."""
 _FAMILIES: Final = (b"x-stainless-",)
@@ -53,6 +57,8 @@ _JSON: Final = re.compile(r"application/json(?:\s*;\s*charset=\"?utf-8\"?)?\s*\Z
 
 class Asked(NamedTuple):
     """A checked request: whose it is, which destination, and the path and query behind the destination's name.
+
+    `session` is empty for what loopd's connection to Mattermost reads for itself.
 
     `auth` is how the session's calls are authorised, or None for what the destination's own rule says.
     """
@@ -81,16 +87,19 @@ class Carried(NamedTuple):
 
 
 def asked(request: h11.Request) -> Asked:
-    """What loopd asks for: `/<destination>/…`, with the session's name in a header.
+    """What loopd asks for: `/<destination>/…`, with the session's name in a header, or the channel's.
 
     Raises:
         Fault: `request-invalid`, `websocket`.
 
     """
-    sessions = [value for name, value in request.headers if name == SESSION]
-    if len(sessions) != 1 or not is_session_id(session := sessions[0].decode("latin-1")):
-        raise Fault("request-invalid", "the request needs one X-Boxmaker-Session header with a session's id")
-    found = asked_on_own(request, session, "", None)
+    sessions, channels = values(request, SESSION), values(request, CHANNEL)
+    if not sessions and len(channels) == 1 and channels[0] in _CHANNELS:
+        found = _asked(request, "", "", None)
+    else:
+        if channels or len(sessions) != 1 or not is_session_id(session := sessions[0].decode("latin-1")):
+            raise Fault("request-invalid", "the request needs one X-Boxmaker-Session header with a session's id")
+        found = asked_on_own(request, session, "", None)
     root, _, rest = found.path.removeprefix("/").partition("/")
     if not root:
         raise Fault("request-invalid", "the path of the request begins with the name of a destination")
@@ -104,11 +113,20 @@ def asked_on_own(request: h11.Request, session: str, destination: str, auth: Aut
         Fault: `request-invalid`, `websocket`.
 
     """
+    if is_upgrade(request):
+        raise Fault("websocket")
+    return _asked(request, session, destination, auth)
+
+
+def is_upgrade(request: h11.Request) -> bool:
+    """Whether a client wants to speak WebSocket."""
+    return b"websocket" in b",".join(values(request, b"upgrade")).lower()
+
+
+def _asked(request: h11.Request, session: str, destination: str, auth: Auth | None) -> Asked:
     names = [name for name, _ in request.headers]
     if b"transfer-encoding" in names and b"content-length" in names:
         raise Fault("request-invalid", "the request has both Transfer-Encoding and Content-Length")
-    if b"upgrade" in names and b"websocket" in b",".join(values(request, b"upgrade")).lower():
-        raise Fault("websocket")
     if any(value.strip().lower() != b"identity" for value in values(request, b"content-encoding")):
         raise Fault("request-invalid", "the body of the request is compressed; what it names could not be read")
     path, mark, query = request.target.decode("ascii").partition("?")

@@ -74,6 +74,10 @@ def _told(fault: Fault, status: int, api: Api) -> dict[str, Any]:
             return {"type": "error", "error": error}
         case "gemini" | "code-assist":
             return {"error": {"code": status, "message": str(fault), "status": _GOOGLE.get(kind, "UNKNOWN")}}
+        case "mattermost":
+            # model.AppError of the server, under ids of our own.
+            told = {"id": f"boxmaker.{fault.code}", "message": str(fault), "detailed_error": "", "request_id": ""}
+            return {**told, "status_code": status}
         case _:
             return {
                 "error": {

@@ -6,13 +6,11 @@ At most one piece a direction is held here; a side that takes nothing is a side 
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import anyio
 import anyio.abc
 from anyio.abc import SocketAttribute
-
-from egressd.wire.dial import Upstream
 
 _PIECE_BYTES: Final = 64 << 10
 
@@ -60,19 +58,38 @@ class Inward:
             self._raw.shutdown(socket.SHUT_RDWR)
 
 
-_Side = Inward | Upstream
+class Side(Protocol):
+    """One of two connections that are joined; `Inward` and `Upstream` are such."""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes."""
+        ...
+
+    async def receive(self) -> bytes:
+        """The next bytes; none at the end."""
+        ...
+
+    async def send_eof(self) -> None:
+        """Tell the other side that nothing more comes."""
+        ...
+
+    def cut(self) -> None:
+        """Make it carry nothing more."""
+        ...
+
+
 _Move = Callable[[bytes], Awaitable[None]]
 
 
 class Splice:
     """Joins a client and an upstream; how many bytes went each way can be asked at any time."""
 
-    def __init__(self, client: Inward, upstream: Upstream, idle_s: float) -> None:
+    def __init__(self, client: Side, upstream: Side, idle_s: float) -> None:
         self._client = client
         self._upstream = upstream
         self._idle_s = idle_s
         self._patience = anyio.CancelScope()
-        self._ended: set[_Side] = set()
+        self._ended: set[Side] = set()
         self._end: End = "complete"
         self.up_bytes = 0
         self.down_bytes = 0
@@ -104,7 +121,7 @@ class Splice:
                 tasks.start_soon(self._carry, self._upstream, self._client, self.down, stop)
         return "idle" if self._patience.cancelled_caught else self._end
 
-    async def _carry(self, source: _Side, sink: _Side, move: _Move, stop: Callable[[], None]) -> None:
+    async def _carry(self, source: Side, sink: Side, move: _Move, stop: Callable[[], None]) -> None:
         side = source
         try:
             while data := await source.receive():
