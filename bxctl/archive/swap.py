@@ -43,7 +43,7 @@ def settle(home: Path, sha256: str) -> Settled:
         OSError: the disk refuses.
 
     """
-    _remove(_beside(home, "discarded"))
+    _remove(_discarded(home))
     new = _beside(home, "restoring")
     mark = _mark_of(home)
     if os.path.lexists(new):
@@ -132,7 +132,7 @@ def _keep_of(home: Path, new: Path) -> None:
     for folder, _, _ in os.walk(home / "run"):
         _folder(new / Path(folder).relative_to(home))
     if os.geteuid() == 0:
-        _give(new, home.stat())
+        give(new, home.stat())
 
 
 def inside(home: Path, name: str) -> Path | None:
@@ -153,12 +153,17 @@ def _as_link(home: Path, new: Path, name: str) -> None:
     os.symlink(target, new / name)
 
 
-def _give(new: Path, owner: os.stat_result) -> None:
-    """Everything of the new home to the user of the old one."""
-    os.chown(new, owner.st_uid, owner.st_gid)
-    for folder, folders, names in os.walk(new):
+def give(path: Path, owner: os.stat_result) -> None:
+    """A folder, and everything in it, to the user of another; root alone can."""
+    os.chown(path, owner.st_uid, owner.st_gid)
+    for folder, folders, names in os.walk(path):
         for name in (*folders, *names):
             os.chown(Path(folder, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _discarded(home: Path) -> Path:
+    """A name that nothing else has: what is there is removed, mark or no mark."""
+    return home.with_name(f".{home.name}.discarded-by-restore")
 
 
 def _beside(home: Path, word: str) -> Path:
@@ -194,7 +199,7 @@ def _unmark(home: Path) -> None:
 
 def _discard(home: Path, path: Path) -> None:
     """Remove a folder that has a mark: under another name, since the mark may be what goes first."""
-    gone = _beside(home, "discarded")
+    gone = _discarded(home)
     _remove(gone)
     os.rename(path, gone)
     _remove(gone)

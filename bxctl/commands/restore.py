@@ -80,6 +80,9 @@ def _restore(box: Box, archive: Archive) -> tuple[Path | None, str]:
                 only_one(home, box.own) if home.exists() else nullcontext(),
                 Progress("restore", archive.manifest.size_bytes) as progress,
             ):
+                if os.geteuid() == 0 and home.exists():
+                    # The lock was made by root, and must not be in the way of the home's user if nothing comes of this.
+                    swap.give(box.own, home.stat())
                 before = swap.put(home, archive, f"{now():%Y%m%dT%H%M%SZ}", progress.seen)
     return before, start
 
