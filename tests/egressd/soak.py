@@ -176,13 +176,13 @@ def _through(home: Path, calls: int, seed: int, day: BadDay, limit: int) -> dict
         before, begun = files_of(pid), rss_kib(pid)
         statuses = asyncio.run(_all(path, calls, random.Random(seed)))
         deadline = time.monotonic() + 20
-        while (files_of(pid) > before or _open_rows(home)) and time.monotonic() < deadline:
+        while ((after := files_of(pid)) > before or _open_rows(home)) and time.monotonic() < deadline:
             time.sleep(0.1)
         booked = box.ask("owner-egress", egress.Usage(), egress.UsageReply).rows
         found = {
             "drawn": day.drawn,
             "statuses": statuses,
-            "files": (before, files_of(pid)),
+            "files": (before, after),
             "rss_kib": (begun, rss_kib(pid)),
             "rows": sum(row.calls for row in booked),
             "open_rows": _open_rows(home),
