@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import anyio
@@ -25,6 +25,7 @@ from proto.role.log import logger
 FRAME_SECONDS: Final = 5.0
 """A frame must be complete within this time, and a reader must take one within it."""
 MOST_CONNECTIONS: Final = 64
+_NO_FILES_S: Final = 0.1
 _PEERCRED: Final = struct.Struct("3i")
 
 
@@ -69,8 +70,7 @@ class Server:
 
     async def serve(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
-        async with await anyio.abc.SocketListener.from_socket(listening) as listener:
-            await listener.serve(self._connection)
+        await serve_clients(listening, self._row, self._connection)
 
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
         self._open += 1
@@ -102,6 +102,31 @@ class Server:
             logger().exception("request-failed", socket=self._row)
             data = frame.pack(error_of(Fault("internal")))
         await _send(stream, data)
+
+
+async def serve_clients(
+    listening: socket.socket, row: str, serve: Callable[[anyio.abc.SocketStream], Coroutine[Any, Any, None]]
+) -> None:
+    """Accept until cancelled, each client served in a task of its own."""
+    async with (
+        await anyio.abc.SocketListener.from_socket(listening) as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        while True:
+            tasks.start_soon(serve, await next_client(listener, row))
+
+
+async def next_client(listener: anyio.abc.SocketListener, row: str) -> anyio.abc.SocketStream:
+    """The next client. A daemon that has no file left for one (accept(2), EMFILE) waits until somebody leaves."""
+    waits = False
+    while True:
+        try:
+            return await listener.accept()
+        except anyio.BrokenResourceError as error:
+            if not waits:
+                logger().warning("nobody-let-in", socket=row, reason=str(error.__cause__))
+            waits = True
+            await anyio.sleep(_NO_FILES_S)
 
 
 def check_peer(stream: anyio.abc.SocketStream, row: str) -> int:

@@ -19,12 +19,11 @@ from proto.ids import DestinationName, SessionId
 from proto.role import durable
 from proto.role.listen import listen
 from proto.role.log import logger
+from proto.role.serve import next_client
 from proto.rules import Auth
 
 _SUFFIX: Final = ".json"
 _FILE: Final = "egress.sock"
-_NO_FILES_S: Final = 0.1
-"""How long nobody is let in when the daemon has no file left."""
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,14 +124,8 @@ class Doors:
         with standing.accepting, listening:
             async with await anyio.abc.SocketListener.from_socket(listening) as listener:
                 while True:
-                    try:
-                        stream = await listener.accept()
-                    except anyio.BrokenResourceError as error:
-                        # EMFILE and its like (accept(2)): who is inside gives files back.
-                        logger().warning("nobody-let-in", session=standing.door.session, reason=str(error.__cause__))
-                        await anyio.sleep(_NO_FILES_S)
-                    else:
-                        self._tasks.start_soon(self._inside, standing, stream)
+                    stream = await next_client(listener, standing.door.session)
+                    self._tasks.start_soon(self._inside, standing, stream)
 
     async def _inside(self, standing: Standing, stream: anyio.abc.SocketStream) -> None:
         standing.inside += 1

@@ -13,7 +13,7 @@ from egressd.wire.heads import asked
 from egressd.wire.refusal import OF_THE_CLIENT, status_of
 from proto.faults import Fault
 from proto.role.log import logger
-from proto.role.serve import check_peer
+from proto.role.serve import check_peer, serve_clients
 
 
 class LoopDesk:
@@ -30,8 +30,7 @@ class LoopDesk:
 
     async def serve(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
-        async with await anyio.abc.SocketListener.from_socket(listening) as listener:
-            await listener.serve(self._connection)
+        await serve_clients(listening, self._row, self._connection)
 
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
         self._open += 1

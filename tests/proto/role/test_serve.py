@@ -1,5 +1,9 @@
 """One request a connection: what a server answers to good frames, bad frames, and peers that leave."""
 
+import contextlib
+import os
+import resource
+import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -109,6 +113,25 @@ async def test_more_than_64_connections_get_busy(home: Path) -> None:
         for connection in held:
             await connection.aclose()
         await anyio.sleep(0.1)
+
+
+async def test_a_daemon_with_no_file_left_lets_the_next_one_in_when_there_is_one(home: Path) -> None:
+    path, limits = home / "s.sock", resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with _served(path):
+        client, filled = socket.socket(socket.AF_UNIX), list[int]()
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 100, limits[1]))
+            with contextlib.suppress(OSError):
+                while True:
+                    filled.append(os.dup(client.fileno()))
+            client.connect(str(path))
+            await anyio.sleep(0.05)
+        finally:
+            for handle in filled:
+                os.close(handle)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            client.close()
+        await call(path, Ping(), Ok)
 
 
 async def test_a_daemon_that_is_not_there_is_unreachable(home: Path) -> None:
