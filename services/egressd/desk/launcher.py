@@ -60,8 +60,11 @@ class LauncherDesk:
 
     def _close(self, session: str) -> Ok:
         is_open = self._doors.find(session) is not None
-        self._doors.close(session)
-        if is_open:
+        try:
+            self._doors.close(session)
+        finally:
+            # Nobody comes in any more, also where the disk refused; what has no end of its own ends in any case.
             self._closed(session)
+        if is_open:
             logger().info("session-closed", session=session)
         return Ok()
