@@ -17,7 +17,7 @@ from proto.messages.wire import Ok
 from tests.e2e.box import Box, running
 from tests.egressd.http import Response, exchange
 from tests.fakes.egress_broker import FakeBroker
-from tests.fakes.mattermost import FakeMattermost
+from tests.fakes.mattermost import FakeMattermost, openapi
 
 SESSION = "mm-" + "s" * 26
 
@@ -104,7 +104,9 @@ def world(running_world: World) -> Iterator[World]:
     broker.asked.clear()
     broker.allow, broker.reasons, broker.before_answer = True, ["granted"], None
     server.requests.clear()
+    server.answered.clear()
     yield running_world
+    assert openapi.problems(server.answered) == []
     server.faults.__init__()  # type: ignore[misc]
     server.reset_connections()
     server.wait(lambda: not server.connected)

@@ -31,6 +31,8 @@ class FakeMattermost:
         self.faults = Faults()
         self.requests: list[Request] = []
         """Every request over REST, and each upgrade."""
+        self.answered: list[tuple[Request, Answer]] = []
+        """What was asked over REST and answered, for `openapi.problems`."""
         self.state = State(self.faults, self._tell)
         self.links = Links(self.state, self.faults)
         self.owner = self.state.add_user("owner")
@@ -208,6 +210,7 @@ class FakeMattermost:
             cut(stream)
             raise anyio.EndOfStream
         found = self._refused() or answer(request, self._user(request), self.state)
+        self.answered.append((request, found))
         if self.faults.take("losing_answers"):
             cut(stream)
             raise anyio.EndOfStream
