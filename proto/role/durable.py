@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{12}\.tmp\Z", re.DOTALL)
+LEAST_FREE_BYTES: Final = 1 << 30
 _FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 
@@ -29,6 +30,12 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def is_nearly_full(path: Path) -> bool:
+    """Whether the disk has room left only for what must be written: what is kept for later reading stops before."""
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize < LEAST_FREE_BYTES
 
 
 def write_temporary(path: Path, data: bytes) -> Path:

@@ -87,7 +87,13 @@ def _bind(path: Path, kind: socket.SocketKind) -> socket.socket:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file beside a socket, so that two daemons do not check and bind at once."""
-    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Fault("socket-not-ours", f"{lock}: there is a symbolic link; move it away") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

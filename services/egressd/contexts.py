@@ -173,7 +173,7 @@ class Contexts:
         try:
             self._outbox.write(taken.begun, taken.bodies())
         except Full:
-            return "the outbox is full; memoryd does not take what is in it"
+            return "no room in the outbox: memoryd does not take what waits, or the disk is nearly full"
         except (OSError, ValueError) as error:
             return f"the outbox cannot be written: {error}"
         finally:

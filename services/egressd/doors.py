@@ -116,7 +116,10 @@ class Doors:
                 logger().error("session-not-reopened", session=session, reason=str(error))
 
     def _stand(self, door: Door) -> None:
-        listening = listen(self.path(door.session))
+        path = self.path(door.session)
+        if path.parent.is_symlink():
+            raise Fault("socket-not-ours", f"{path.parent}: there is a symbolic link; move it away")
+        listening = listen(path)
         standing = self._standing[door.session] = Standing(door)
         self._tasks.start_soon(self._accept, standing, listening)
 
@@ -140,6 +143,8 @@ class Doors:
 
 def _remove(path: Path) -> None:
     """Take away a socket, the lock beside it and their folder; what another has put there stays."""
+    if path.parent.is_symlink():
+        return
     with contextlib.suppress(OSError):
         if path.is_socket():
             path.unlink()

@@ -25,7 +25,7 @@ _MOST_SAID_BYTES: Final = 1 << 20
 
 
 class Full(Exception):
-    """There is no room for another item."""
+    """There is no room for another item, or the disk is nearly full."""
 
 
 class Body(NamedTuple):
@@ -78,10 +78,12 @@ class Outbox:
         """Put an item at the end.
 
         Raises:
-            Full: there is no room for it.
+            Full: there is no room for it, here or on the disk.
             OSError: the disk refuses.
 
         """
+        if durable.is_nearly_full(self._folder):
+            raise Full
         path = self._folder / f"{time.time_ns():020}-{begun.call}{_ENDING}"
         temporary = self._folder / f".{path.name}.tmp"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

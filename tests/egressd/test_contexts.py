@@ -230,7 +230,7 @@ async def test_what_finds_no_room_is_dropped_and_told(home: Path, monkeypatch: p
         monkeypatch.setattr(module, "MOST_WAITING", 0)
         _relayed(contexts, _left("model-3", io.BytesIO()))
     assert [line["why"] for line in logs] == [
-        "the outbox is full; memoryd does not take what is in it",
+        "no room in the outbox: memoryd does not take what waits, or the disk is nearly full",
         "too many wait to be written",
         "too many wait to be written",
     ]

@@ -171,6 +171,19 @@ async def test_what_another_put_in_the_place_of_a_socket_stays(home: Path) -> No
         assert path.read_text() == "mine"
 
 
+async def test_a_link_in_the_place_of_a_folder_leads_to_no_other_session(home: Path) -> None:
+    folder = home / "run" / "sessions"
+    async with doors(home) as found:
+        other = found.open(msgspec.structs.replace(DOOR, session="run-two"))
+        (folder / S).symlink_to(other.parent)
+        with pytest.raises(Fault) as caught:
+            found.open(DOOR)
+        assert caught.value.code == "socket-not-ours"
+        found.close(S)
+        assert other.is_socket()
+        assert (folder / S).is_symlink()
+
+
 async def test_a_daemon_without_a_file_left_lets_in_again_when_there_is_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from egressd import outbox
 from egressd.outbox import Body, Full, Outbox
 from proto.labels import DataClass
 from proto.messages.memory import KeepBegin
+from proto.role import durable
 
 HEADERS = [("content-type", "text/event-stream")]
 
@@ -87,3 +88,13 @@ def test_what_is_not_whole_is_none(tmp_path: Path) -> None:
     (tmp_path / ".1-c.item.tmp").write_bytes(b"half")
     assert len(Outbox(tmp_path, 1 << 20)) == 1
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_disk_that_is_nearly_full_takes_no_more(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Outbox(home, 1000)
+    found.write(_begun("c1"), _bodies(b"abcdef"))
+    monkeypatch.setattr(durable, "LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(Full):
+        found.write(_begun("c2"), _bodies(b"abcdef"))
+    assert [call for call, _ in _out(found)] == ["c1"]
+    assert list(home.iterdir()) == []

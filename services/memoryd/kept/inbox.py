@@ -99,10 +99,13 @@ class Inbox:
         """Begin an item; its handle.
 
         Raises:
-            Fault: `busy`: too many are under way.
+            Fault: `busy`: too many are under way; `memory-unavailable`: the disk is nearly full.
 
         """
         self.drop_stale()
+        # A session can make very much of it, and must not take the room that edits and decisions need.
+        if durable.is_nearly_full(self._folder):
+            raise Fault("memory-unavailable", "the disk is nearly full; nothing more is kept until it has room")
         if len(self._items) >= MOST_UNFINISHED:
             raise Fault("busy", "too many items are being handed over; try again")
         handle = secrets.token_hex(8)

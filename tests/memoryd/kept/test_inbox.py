@@ -157,3 +157,16 @@ def test_a_start_removes_what_was_left(opened: Inbox, home: Path) -> None:
     assert len(_left(home)) == 1
     assert Inbox(home).open() == 1
     assert _left(home) == []
+
+
+def test_a_disk_that_is_nearly_full_is_left_to_edits_and_decisions(
+    opened: Inbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(Fault) as caught:
+        opened.begin(begin())
+    assert caught.value.code == "memory-unavailable"
+    assert "nearly full" in caught.value.message
+    assert _left(home) == []
+    monkeypatch.undo()
+    opened.begin(begin())

@@ -50,6 +50,14 @@ def test_a_link_at_the_path_is_kept(home: Path) -> None:
     assert (home / "s.sock").is_symlink()
 
 
+def test_a_link_in_the_place_of_the_lock_makes_no_file(home: Path) -> None:
+    (home / ".s.sock.lock").symlink_to(home / "elsewhere")
+    with pytest.raises(Fault) as caught:
+        listen(home / "s.sock")
+    assert caught.value.code == "socket-not-ours"
+    assert not (home / "elsewhere").exists()
+
+
 def test_a_path_too_long_is_told(home: Path) -> None:
     assert _code(home / ("x" * 100) / "s.sock") == "socket-path-too-long"
 
