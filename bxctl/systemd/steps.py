@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bxctl.systemd import environment
-from bxctl.systemd.units import TARGET, USER, Place, files, passive
+from bxctl.systemd.units import LIVES, TARGET, USER, Place, files, passive
 from proto.faults import Fault
 
+_SECONDS: Final = 180.0
 _RUNNING: Final = Path("/run/systemd/system")
 
 
@@ -70,6 +71,7 @@ def install(place: Place, owner: str, *, model: bool, start: bool) -> Iterator[S
         yield _systemctl(place, "start the box with the machine", "enable", TARGET)
         if start:
             yield _systemctl(place, "start the box", "restart", TARGET)
+            yield _systemctl(place, "see that it runs", "is-active", "--quiet", *LIVES)
 
 
 def uninstall(place: Place) -> Iterator[Step]:
@@ -100,11 +102,15 @@ def is_running(place: Place) -> bool:
 def _run(about: str, *command: str, check: bool = True) -> Step:
     def act() -> None:
         try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
         except OSError as error:
             raise Fault("install-failed", f"{command[0]} cannot be run: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise Fault(
+                "install-failed", f"{about}: not within {_SECONDS:.0f} s; bxctl doctor says what is wrong"
+            ) from None
         if check and done.returncode:
-            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            said = " ".join(done.stderr.split()) or "it failed; see: bxctl doctor"
             raise Fault("install-failed", f"{' '.join(command)}: {said}")
 
     return Step(f"{about}: {' '.join(command)}", act)

@@ -161,13 +161,18 @@ def _seen(service: str, place: Place) -> list[tuple[str, str]]:
 
     own = [("ProtectHome", "yes")]
     if place.user:
-        # The programs and the home are within what is hidden.
-        own = [("ProtectHome", "tmpfs"), ("BindReadOnlyPaths", place.prefix)]
+        # The programs and the home are within what is hidden, and so is where the service manager is told.
+        own = [
+            ("ProtectHome", "tmpfs"),
+            ("BindReadOnlyPaths", place.prefix),
+            ("BindReadOnlyPaths", "%t/systemd/notify"),
+        ]
         own += [("BindReadOnlyPaths", place.home)] if "." not in view.empty else []
     return [
         ("#", "Of the home, what proto/home.py and proto/sockets.py give it, and no more."),
         *own,
-        *(("TemporaryFileSystem", f"{at(path)}:ro,mode=0755") for path in view.empty),
+        # What systemd makes for a service of the system is root's.
+        *(("TemporaryFileSystem", f"{at(path)}:ro,mode={'0700' if place.user else '0755'}") for path in view.empty),
         *(("InaccessiblePaths", at(path)) for path in view.covered),
         *(("BindReadOnlyPaths", at(path)) for path in view.readable),
         *(("BindPaths", at(path)) for path in view.writable),
