@@ -45,6 +45,12 @@ def _start() -> None:
     _say(start.measure())
 
 
+def _units() -> None:
+    from tests.bench import units
+
+    _say(units.measure())
+
+
 def _recall() -> None:
     from tests.bench import recall
 
@@ -88,6 +94,7 @@ def _kills() -> None:
 MEASURES: Final[dict[str, Callable[[], None]]] = {
     "ping": _ping,
     "start": _start,
+    "units": _units,
     "box": _box,
     "egress": _egress,
     "recall": _recall,
