@@ -14,7 +14,7 @@ from egressd.mattermost.routes import Form, Route
 from proto.faults import Fault
 
 _ID: Final = re.compile(r"[a-z0-9]{26}")
-_NAME: Final = re.compile(r"[a-z0-9._-]{1,64}")
+_NAME: Final = re.compile(r"[a-z][a-z0-9._-]{0,63}")
 _MOST_IN_A_LIST: Final = 200
 _TYPING: Final = frozenset({"channelid", "parentid"})
 

@@ -33,7 +33,7 @@ class _Row(NamedTuple):
 _ID: Final = r"[a-z0-9]{26}"
 _USER: Final = rf"(?:me|{_ID})"
 _POST: Final = rf"(?P<post>{_ID})"
-_NAME: Final = r"[a-z0-9._-]{1,64}"
+_NAME: Final = r"[a-z][a-z0-9._-]{0,63}"
 _EMOJI: Final = r"[a-z0-9_+-]{1,64}"
 
 

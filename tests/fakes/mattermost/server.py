@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import anyio.abc
 import h11
 from anyio.abc import SocketAttribute
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.streams.tls import TLSStream
 from wsproto.events import Ping
 
 from tests.fakes.mattermost.faults import Faults
@@ -27,7 +29,7 @@ _SOCKET: Final = "/api/v4/websocket"
 class FakeMattermost:
     """A Mattermost server with an owner, another person, a bot, and three channels; it listens inside `with`."""
 
-    def __init__(self, port: int = 0, *, authenticate_within_s: float = 5.0) -> None:
+    def __init__(self, port: int = 0, *, authenticate_within_s: float = 5.0, tls: ssl.SSLContext | None = None) -> None:
         self.faults = Faults()
         self.requests: list[Request] = []
         """Every request over REST, and each upgrade."""
@@ -46,6 +48,7 @@ class FakeMattermost:
         self.typed = 0
         """How often somebody's typing was told."""
         self._port = port
+        self._tls = tls
         self._authenticate_within_s = authenticate_within_s
         self._sockets: set[Socket] = set()
         self._stack = contextlib.ExitStack()
@@ -68,7 +71,7 @@ class FakeMattermost:
     @property
     def url(self) -> str:
         """The server's address."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"https://localhost:{self._port}" if self._tls else f"http://127.0.0.1:{self._port}"
 
     # What people do.
 
@@ -182,9 +185,15 @@ class FakeMattermost:
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
             async with stream:
-                await self._http(stream)
+                if self._tls is None:
+                    await self._http(stream)
+                    return
+                secured = await TLSStream.wrap(
+                    stream, ssl_context=self._tls, server_side=True, standard_compatible=False
+                )
+                await self._http(secured)
 
-    async def _http(self, stream: anyio.abc.SocketStream) -> None:
+    async def _http(self, stream: anyio.abc.ByteStream) -> None:
         http = h11.Connection(h11.SERVER)
         while True:
             head = await _event(http, stream)
@@ -205,7 +214,7 @@ class FakeMattermost:
                 return
             http.start_next_cycle()
 
-    async def _rest(self, stream: anyio.abc.SocketStream, request: Request, http: h11.Connection) -> None:
+    async def _rest(self, stream: anyio.abc.ByteStream, request: Request, http: h11.Connection) -> None:
         if self.faults.take("losing_requests"):
             cut(stream)
             raise anyio.EndOfStream
@@ -245,9 +254,7 @@ class FakeMattermost:
             return None
         return self.state.tokens.get(token)
 
-    async def _websocket(
-        self, stream: anyio.abc.SocketStream, request: Request, head: h11.Request, rest: bytes
-    ) -> None:
+    async def _websocket(self, stream: anyio.abc.ByteStream, request: Request, head: h11.Request, rest: bytes) -> None:
         opened = Socket(self.state, self.links, self.faults, stream, request)
         self._sockets.add(opened)
         try:
@@ -258,7 +265,7 @@ class FakeMattermost:
                 self.links.leave(opened.link)
 
 
-async def _event(http: h11.Connection, stream: anyio.abc.SocketStream) -> object:
+async def _event(http: h11.Connection, stream: anyio.abc.ByteStream) -> object:
     while (event := http.next_event()) is h11.NEED_DATA:
         try:
             http.receive_data(await stream.receive())

@@ -36,7 +36,7 @@ class Socket:
     """A connection that was asked to be a WebSocket."""
 
     def __init__(
-        self, state: State, links: Links, faults: Faults, stream: anyio.abc.SocketStream, request: Request
+        self, state: State, links: Links, faults: Faults, stream: anyio.abc.ByteStream, request: Request
     ) -> None:
         self.link: Link | None = None
         self.pongs = 0
@@ -170,7 +170,7 @@ class Socket:
         self.write(TextMessage(data=json.dumps(reply)))
 
 
-def cut(stream: anyio.abc.SocketStream) -> None:
+def cut(stream: anyio.abc.ByteStream) -> None:
     """Reset a connection."""
     raw: socket.socket = stream.extra(SocketAttribute.raw_socket)
     with contextlib.suppress(OSError):
