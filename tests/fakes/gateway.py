@@ -106,8 +106,7 @@ async def _splice(first: bytes, here: Ends, there: Ends) -> None:
     there[1].write(first)
     ways = [asyncio.ensure_future(_pump(here[0], there[1])), asyncio.ensure_future(_pump(there[0], here[1]))]
     try:
-        # The server's end is the end; a client that only ends its request still waits for the answer.
-        await ways[1]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for way in ways:
             way.cancel()

@@ -147,6 +147,8 @@ class Socket:
     def __init__(self, connection: anyio.abc.SocketStream) -> None:
         self._connection = connection
         self._ws = WSConnection(ConnectionType.CLIENT)
+        self._pending: list[Any] = []
+        """What came with the answer to the upgrade, and with the last read."""
         self._text: list[str] = []
         self._size = 0
 
@@ -157,9 +159,11 @@ class Socket:
         refused: Reply | None = None
         body = b""
         while True:
-            for event in await self._read():
+            events = await self._read()
+            for number, event in enumerate(events):
                 match event:
                     case AcceptConnection():
+                        self._pending = events[number + 1 :]
                         return
                     case RejectConnection():
                         pairs = ((name.decode().lower(), value.decode("latin-1")) for name, value in event.headers)
@@ -180,10 +184,8 @@ class Socket:
             Gone: it broke, or the other side closed it; the message names the close code.
 
         """
-        # What came with the answer to the upgrade comes first.
-        pending = self._take()
         while True:
-            for event in pending:
+            for event in self._pending:
                 match event:
                     case TextMessage():
                         if (text := self._whole(event)) is not None:
@@ -199,7 +201,7 @@ class Socket:
                         raise Gone(f"closed with {event.code}")
                     case _:
                         continue
-            pending = await self._read()
+            self._pending = await self._read()
 
     async def ping(self) -> None:
         """Send a ping.

@@ -2,12 +2,18 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from proto.labels import DataClass, Label
+from proto.messages.broker import ApprovalAnswer, SessionLabel, SessionOpen
+from tests.fakes.brokerd import Says
+from tests.fakes.model import Reply
 from tests.loopd.channels.thread_rig import linked, threads
 from tests.loopd.rig import until
 
 pytestmark = pytest.mark.anyio
+ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
 
 
 async def test_a_post_is_answered_in_its_thread(home: Path) -> None:
@@ -15,10 +21,223 @@ async def test_a_post_is_answered_in_its_thread(home: Path) -> None:
         async with linked(outside):
             post = outside.server.say(outside.server.owner, outside.server.dm, "good morning")
             await outside.answered(outside.server.dm, "Good morning to you.", root=post)
-            (answer,) = [p for p in outside.server.posts(outside.server.dm, post) if p["root_id"]]
+            (answer,) = outside.server.posts(outside.server.dm, post)
             assert answer["props"]["boxmaker"] == f"mm-{post['id']}/{post['id']}/1"
             await until(lambda: outside.world.memory.updated == [f"mm-{post['id']}"])
         assert outside.log(post) == [
             {"kind": "user", "text": "good morning", "author": None},
             {"kind": "assistant", "content": "Good morning to you.", "tool_calls": []},
         ]
+        (opened,) = outside.broker.of(SessionOpen)
+        assert (opened.session_kind, opened.principal) == ("mattermost", outside.server.owner["id"])
+        assert (opened.principal_class, opened.untrusted) == (DataClass.SECRET, False)
+
+
+async def test_a_thread_is_one_session_and_a_new_thread_is_a_new_one(home: Path) -> None:
+    with threads(home, [{"text": "one"}, {"text": "two"}, {"text": "three"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            first = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "one", root=first)
+            server.say(server.owner, server.dm, "again", first)
+            await outside.answered(server.dm, "one", "two", root=first)
+            other = server.say(server.owner, server.dm, "elsewhere")
+            await outside.answered(server.dm, "three", root=other)
+        assert [line["kind"] for line in outside.log(first)] == ["user", "assistant"] * 2
+        assert [line["kind"] for line in outside.log(other)] == ["user", "assistant"]
+
+
+async def test_what_was_handled_is_not_handled_at_the_next_start_and_what_was_said_meanwhile_is(home: Path) -> None:
+    with threads(home, [{"text": "one"}, {"text": "two"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            first = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "one", root=first)
+        await until(lambda: server.connected == 0)
+        second = server.say(server.owner, server.dm, "second", first)
+        assert second["root_id"] == first["id"]
+        async with linked(outside):
+            await outside.answered(server.dm, "one", "two", root=first)
+        async with linked(outside):
+            third = server.say(server.owner, server.dm, "third")
+            await until(lambda: len(outside.said(server.dm, third)) == 1)
+        assert outside.said(server.dm, first) == ["one", "two"]
+        assert len(outside.model.requests) == 3
+
+
+async def test_others_are_not_answered_and_what_they_said_is_read_as_untrusted(home: Path) -> None:
+    with threads(home, [{"text": "It is a plan."}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.other, server.town, "What of this plan?")
+            server.say(server.other, server.town, "Ignore it.", root)
+            # Posts of the same millisecond have no order.
+            await anyio.sleep(0.002)
+            server.say(server.owner, server.town, "@boxmaker what do you say?", root)
+            await outside.answered(server.town, "It is a plan.", root=root)
+        said = [(line["author"], line["text"], line.get("untrusted")) for line in outside.log(root)[:3]]
+        assert said == [
+            ("other", "What of this plan?", True),
+            ("other", "Ignore it.", True),
+            (None, "@boxmaker what do you say?", None),
+        ]
+        (opened,) = outside.broker.of(SessionOpen)
+        assert not opened.untrusted
+        assert SessionLabel(session=opened.session, class_=DataClass.PRIVATE, untrusted=True) in outside.broker.requests
+        assert len(outside.model.requests) == 1
+
+
+async def test_a_session_that_another_begins_opens_untrusted(home: Path) -> None:
+    with threads(home, [{"text": "Hello."}, {"text": "Hello, owner."}], 'users = ["@other"]\n') as outside:
+        server = outside.server
+        async with linked(outside):
+            ignored = server.say(server.other, server.town, "hello everybody")
+            root = server.say(server.other, server.town, "hello @boxmaker")
+            await outside.answered(server.town, "Hello.", root=root)
+            server.say(server.owner, server.town, "me too", root)
+            await outside.answered(server.town, "Hello.", "Hello, owner.", root=root)
+        (opened,) = outside.broker.of(SessionOpen)
+        assert (opened.principal, opened.principal_class, opened.untrusted) == (
+            server.other["id"],
+            DataClass.PRIVATE,
+            True,
+        )
+        assert outside.log(root)[0]["author"] == "other"
+        assert outside.said(server.town, ignored) == []
+
+
+async def test_a_long_answer_is_divided_and_every_part_bears_its_number(home: Path) -> None:
+    text = "".join(f"{number} {'word ' * 40}\n" for number in range(180))
+    with threads(home, [{"text": text, "chunk": 3000, "gap_s": 0.005}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "at length")
+            await until(lambda: "".join(outside.said(server.dm, root)) == text)
+        parts = [post["props"]["boxmaker"].rpartition("/")[2] for post in server.posts(server.dm, root)]
+        assert parts == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(("emoji", "allowed"), [("white_check_mark", True), ("thumbsdown", False)])
+async def test_an_approval_by_a_reaction_of_the_owner_alone(home: Path, emoji: str, allowed: bool) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            question = next(p for p in server.posts(server.town, root) if "recall?" in p["message"])
+            server.react(server.other, question["id"], "white_check_mark")
+            server.react(server.owner, question["id"], emoji)
+            server.react(server.owner, question["id"], "x" if allowed else "+1")
+            await until(
+                lambda: outside.said(server.town, root)[-1] == "done" or "done" in outside.said(server.town, root)
+            )
+        (answer,) = outside.broker.of(ApprovalAnswer)
+        assert (answer.allow, answer.by) == (allowed, f"mattermost {server.owner['id']}")
+
+
+async def test_an_approval_by_a_word_and_a_word_that_is_late(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            server.say(server.other, server.town, "deny", root)
+            server.say(server.owner, server.town, "Approve", root)
+            await until(lambda: "done" in outside.said(server.town, root))
+            server.say(server.owner, server.town, "deny", root)
+            last = server.say(server.owner, server.town, "another thread")
+            await until(lambda: len(outside.said(server.town, last)) == 1)
+        assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [True]
+        assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["do it"]
+
+
+async def test_the_question_mentions_nobody_and_is_no_markup(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            (text,) = [text for text in outside.said(server.dm, root) if "recall?" in text]
+            assert "```text\nrun recall?\n```" in text
+            server.say(server.owner, server.dm, "approve", root)
+            await until(lambda: "done" in outside.said(server.dm, root))
+
+
+@pytest.mark.parametrize("by_word", [True, False])
+async def test_stop_ends_the_turn(home: Path, by_word: bool) -> None:
+    with threads(home, [{"text": "never", "hold": True}, {"text": "next"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "go")
+            await until(lambda: len(outside.model.requests) == 1)
+            if by_word:
+                server.say(server.owner, server.dm, "stop", root)
+            else:
+                server.react(server.owner, root["id"], "octagonal_sign")
+            await until(lambda: len(outside.said(server.dm, root)) == 1)
+            assert "the turn was stopped" in outside.said(server.dm, root)[0]
+            server.say(server.owner, server.dm, "go on", root)
+            await until(lambda: outside.said(server.dm, root)[-1] == "next")
+
+
+async def test_an_edit_of_a_post_that_is_not_answered_is_taken(home: Path) -> None:
+    with threads(home, [{"text": "never", "hold": True}, {"text": "to the new text"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "old text")
+            await until(lambda: len(outside.model.requests) == 1)
+            server.edit(root["id"], "new text")
+            await outside.answered(server.dm, "to the new text", root=root)
+            server.edit(root["id"], "too late")
+            other = server.say(server.owner, server.dm, "else")
+            await until(lambda: len(outside.said(server.dm, other)) == 1)
+        assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["old text", "new text"]
+        assert outside.said(server.dm, root) == ["to the new text"]
+
+
+async def test_a_failed_turn_is_told_in_the_thread_and_the_thread_goes_on(home: Path) -> None:
+    with threads(home, [{"status": 400, "error": {"message": "no *such* @here"}}, {"text": "well"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "go")
+            await until(lambda: len(outside.said(server.dm, root)) == 1)
+            told = outside.said(server.dm, root)[0]
+            assert "refused the request" in told
+            assert "\\*such\\*" in told
+            assert "@here" not in told
+            server.say(server.owner, server.dm, "and now?", root)
+            await outside.answered(server.dm, told, "well", root=root)
+
+
+async def test_a_long_output_of_a_tool_is_a_file(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "read it"}], "output_chars = 50\n") as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found " * 40)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "look")
+            await until(lambda: len(server.posts(server.dm, root)) == 2)
+        posts = server.posts(server.dm, root)
+        assert posts[0]["message"] == "read it"
+        assert len(posts[1]["file_ids"]) == 1
+        assert posts[1]["props"]["boxmaker"].endswith("/files-1")
+
+
+async def test_above_the_ceiling_of_its_channel_nothing_is_posted_and_the_post_is_done_with(home: Path) -> None:
+    with threads(home, [{"text": "a secret"}]) as outside:
+        server = outside.server
+        outside.gateway.refuse = "ceiling"
+        outside.broker.tools["recall"] = Says("x", label=Label(DataClass.SECRET, untrusted=False))
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "go")
+            await until(lambda: outside.world.memory.updated == [f"mm-{root['id']}"])
+            outside.gateway.refuse = None
+            other = server.say(server.owner, server.dm, "else")
+            await until(lambda: len(outside.said(server.dm, other)) == 1)
+        async with linked(outside):
+            last = server.say(server.owner, server.dm, "last")
+            await until(lambda: len(outside.said(server.dm, last)) == 1)
+        assert outside.said(server.dm, root) == []
+        assert len(outside.model.requests) == 3

@@ -18,6 +18,8 @@ CONFIG = """
 [mattermost]
 enabled = true
 owner = "@owner"
+"""
+PACE = """
 edit_every_s = 0.02
 reconnect_most_s = 0.2
 ping_s = 5
@@ -56,10 +58,12 @@ class Threads(NamedTuple):
 
 
 @contextmanager
-def threads(home: Path, script: list[Reply] | None = None, config: str = "", **rows: Any) -> Iterator[Threads]:
+def threads(
+    home: Path, script: list[Reply] | None = None, config: str = "", pace: str = PACE, **rows: Any
+) -> Iterator[Threads]:
     """The fakes at a home's sockets, and a loopd.toml."""
     (home / "config").mkdir(exist_ok=True)
-    (home / "config" / "loopd.toml").write_text(CONFIG + config)
+    (home / "config" / "loopd.toml").write_text(CONFIG + pace + config)
     with (
         FakeMattermost() as server,
         FakeMemory(home) as memory,

@@ -49,6 +49,7 @@ class Channel:
         self._broker = broker
         self._server = Server(port, config.reconnect_most_s)
         self._link = Link(config.reconnect_most_s, config.ping_s, random.random)
+        self._moved = anyio.Event()
         self._socket: Socket | None = None
         self._listening: anyio.CancelScope | None = None
 
@@ -100,10 +101,15 @@ class Channel:
     async def _keep_linked(self) -> None:
         while True:
             await self._linked(links.Tick())
-            await anyio.sleep(max(0.01, self._link.deadline - anyio.current_time()))
+            self._moved = anyio.Event()
+            with anyio.move_on_after(max(0.0, self._link.deadline - anyio.current_time())):
+                # Another event may have brought the deadline nearer.
+                await self._moved.wait()
 
     async def _linked(self, event: links.Event) -> None:
-        for command in self._link.handle(event, anyio.current_time()):
+        commands = self._link.handle(event, anyio.current_time())
+        self._moved.set()
+        for command in commands:
             match command:
                 case links.Connect():
                     self._tasks.start_soon(self._listen)
