@@ -5,7 +5,8 @@ OWNS      state/egressd/ (usage.sqlite3: one row for each metered call; sessions
           each open session).
 READS     grants.toml (destinations), credentials.env, systemd's credentials folder and local/.virtual-key (keys),
           prices.toml, its own configuration.
-ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxmaker-Session`, relayed as it comes;
+ANSWERS   loopd, HTTP/1.1 on run/loop-egress: `/<destination>/…` with `X-Boxmaker-Session`, relayed as it comes; of a
+          Mattermost server what is in a closed table, and its WebSocket, also with `X-Boxmaker-Channel` for no session;
           brokerd on run/broker-egress: one hop of a decided fetch, and a label that has risen;
           the programs of a session on run/sessions/<id>, HTTP/1.1: calls of models with the path of their API, `/mcp`,
           CONNECT; launcherd on run/launcher-egress: opens and closes those, and tells what a harness says it used;

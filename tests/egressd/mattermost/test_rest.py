@@ -9,7 +9,8 @@ import pytest
 from proto.labels import DataClass
 from proto.messages.broker import EgressAsk
 from tests.egressd.http import Response
-from tests.egressd.mattermost.conftest import SESSION, World
+from tests.egressd.mattermost.asking import SESSION
+from tests.egressd.mattermost.conftest import World
 
 ID = "a" * 26
 

@@ -8,7 +8,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
-from tests.egressd.mattermost.conftest import SESSION, World
+from tests.egressd.mattermost.asking import SESSION
+from tests.egressd.mattermost.conftest import World
 
 
 def take(socket: ClientConnection) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def secured(tmp_path: Path) -> Iterator[World]:
             FakeMattermost(tls=authority.server("DNS:localhost")) as server,
             running(home, "egressd", environ={"MATTERMOST_TOKEN": server.bot_token}) as box,
         ):
-            world = World(home, box, broker, server)
+            world = World(box, broker, server)
             world.grants()
             yield world
     finally:
