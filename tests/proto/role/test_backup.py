@@ -129,16 +129,20 @@ def test_what_is_no_file_of_the_part_is_left_out(home: Path) -> None:
     assert kept.files == {"record/dom-me/.contexts/chat-a/c.json": b"kept"}
 
 
-def test_what_says_of_others_is_read_after_them(home: Path) -> None:
+def test_what_says_of_others_is_read_after_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is erased meanwhile is said to be, and no file is said to be there that is not."""
     folder = "record/dom-me/.contexts/chat-a"
     _write(home, {f"{folder}/c.json": b"kept", f"{folder}/c.request": b"body", f"{folder}/c.z": b"body"})
 
-    def erase() -> None:
+    def then_erased(home: Path, path: str) -> backup.Taken | None:
+        taken = taken_of(home, path)
         (home / folder / "c.json").write_bytes(b"erased")
         (home / folder / "c.z").unlink(missing_ok=True)
+        return taken
 
-    kept = Kept(erase)
+    taken_of = backup.taken_of
+    monkeypatch.setattr(backup, "taken_of", then_erased)
+    kept = Kept()
     _sent(home, "memoryd", kept)
     assert kept.files == {f"{folder}/c.request": b"body", f"{folder}/c.json": b"erased"}
 
