@@ -86,7 +86,7 @@ class Gateway:
             return
         self.asked.append(head.decode("latin-1"))
         if self.refuse is not None and b"x-boxmaker-session" in head.lower():
-            body = msgspec.json.encode({"error": {"code": self.refuse, "message": "not now"}})
+            body = msgspec.json.encode({"id": f"boxmaker.{self.refuse}", "message": "not now"})
             writer.write(b"HTTP/1.1 403 No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body))
             await writer.drain()
             return

@@ -12,7 +12,7 @@ import anyio
 
 from loopd.channels.mattermost.growing import Create, Edit, Growing
 from loopd.channels.mattermost.link import rest
-from loopd.channels.mattermost.server import CallRefused, Passing, Server
+from loopd.channels.mattermost.server import CallRefused, Passing, Server, waits
 from loopd.ports.mattermost import Gone
 from proto.role.log import logger
 
@@ -94,7 +94,7 @@ class Poster:
         """Wait as long as the server asks, or a while that grows."""
         asked_s = error.wait_s(time.time()) if isinstance(error, Passing) else None
         wait_s = rest(failures, self._most_s, random.random()) if asked_s is None else asked_s  # noqa: S311  (no secret)
-        logger().warning("mattermost-waits", what=self._place.key(""), why=str(error), wait_s=round(wait_s, 2))
+        waits(self._place.key(""), str(error), wait_s)
         await anyio.sleep(min(wait_s, self._most_s))
 
 

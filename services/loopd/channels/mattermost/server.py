@@ -26,8 +26,11 @@ DEFAULT_LIMIT: Final = 16_383
 _EPOCH: Final = 1_000_000_000
 """A Reset above it is a time since 1970; below, it is a number of seconds."""
 _PASSES: Final = frozenset({401, 408, 425, 429, 500, 502, 503, 504})
+_OF_EGRESS: Final = "boxmaker."
 _EGRESS_PASSES: Final = frozenset({"brokerd-unreachable", "upstream-unreachable", "busy", "rules-invalid", "internal"})
-_EGRESS_ENDS: Final = frozenset({"ceiling", "session-not-open", "session-state-lost", "policy-invalid"})
+_EGRESS_ENDS: Final = frozenset(
+    {"ceiling", "channel-ceiling", "session-not-open", "session-state-lost", "policy-invalid"}
+)
 _QUOTED_CHARS: Final = 200
 
 
@@ -200,7 +203,7 @@ class Server:
             if wait_s is None:
                 wait_s = rest(failures, self._most_s, random.random())  # noqa: S311  (spreads load, hides nothing)
             failures += 1
-            logger().warning("mattermost-waits", what=what.partition("?")[0], why=why, wait_s=round(wait_s, 2))
+            waits(what.partition("?")[0], why, wait_s)
             await self._sleep(min(wait_s, self._most_s))
 
 
@@ -214,6 +217,12 @@ class Passing(Exception):
     def wait_s(self, wall_s: float) -> float | None:
         """How long the server asks to wait, None where it does not."""
         return wait_of(self._reply, wall_s)
+
+
+def waits(what: str, why: str, wait_s: float) -> None:
+    """Say to the log that something is waited for: a token that is refused is the owner's to mend."""
+    runbook = "mattermost-refused" if why.startswith("HTTP 401") else "mattermost-unreachable"
+    logger().warning("mattermost-waits", what=what, why=why, wait_s=round(wait_s, 2), runbook=runbook)
 
 
 def wait_of(reply: Reply, wall_s: float) -> float | None:
@@ -246,12 +255,10 @@ def _good(reply: Reply) -> Any:
 
 
 def _error(reply: Reply) -> tuple[str, str]:
-    """The code and the sentence of an error: egressd's (`error.code`) or the server's (`id`)."""
+    """The code and the sentence of an error: the server's own id, or after `boxmaker.` one of egressd's."""
     value = _map(reply.value)
-    inner = value.get("error")
-    if isinstance(inner, dict):
-        return str(inner.get("code", "")), clip(str(inner.get("message", "")), _QUOTED_CHARS)
-    return clip(str(value.get("id", "")), 100), clip(str(value.get("message", "")), _QUOTED_CHARS)
+    code = clip(str(value.get("id", "")), 100).removeprefix(_OF_EGRESS)
+    return code, clip(str(value.get("message", "")), _QUOTED_CHARS)
 
 
 def _map(value: Any) -> dict[str, Any]:

@@ -1,0 +1,129 @@
+"""A Mattermost before the whole box: the real daemons, a fake server, a scripted model (M5a 14, "On the device")."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proto.messages import loop
+from tests.e2e.box import Box
+from tests.fakes.mattermost import FakeMattermost
+from tests.fakes.model import FakeModel, Reply
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+Map = dict[str, Any]
+_FETCH = 'tool = "http_fetch"\nmode = "ask"\nmax_taint = "private"\nresult_class = "private"\nuntrusted = true\n'
+
+
+@pytest.fixture
+def server() -> Iterator[FakeMattermost]:
+    with FakeMattermost() as fake:
+        yield fake
+
+
+@pytest.fixture
+def model(home: Path) -> Iterator[FakeModel]:
+    with FakeModel(path=home / "m" / "model.sock") as fake:
+        yield fake
+
+
+@pytest.fixture
+def box(home: Path, model: FakeModel, server: FakeMattermost) -> Iterator[Box]:
+    box = Box(home, model=model.url)
+    box.write("credentials.env", f"MATTERMOST_TOKEN={server.bot_token}\n")
+    (home / "credentials.env").chmod(0o600)
+    box.write(
+        "grants.toml",
+        f'[destinations.scripted]\nbase_url = "{model.url}"\nceiling = "private"\n'
+        f'[destinations.mattermost]\nbase_url = "{server.url}"\napi = "mattermost"\n'
+        f'credential = "MATTERMOST_TOKEN"\nceiling = "secret"\n[mattermost]\nowner = "{server.owner["id"]}"\n',
+    )
+    box.write("grants/http_fetch.toml", _FETCH + 'hosts = ["127.0.0.1"]\nloopback = true\n')
+    box.write(
+        "config/loopd.toml",
+        '[model]\ndestination = "scripted"\nname = "scripted-1"\n[mattermost]\nenabled = true\nowner = "@owner"\n'
+        "reconnect_most_s = 0.3\nedit_every_s = 0.05\n",
+    )
+    try:
+        box.start()
+        server.wait(lambda: server.connected, 20)
+        yield box
+    finally:
+        box.stop()
+
+
+def said(server: FakeMattermost, root: Map) -> list[str]:
+    """What the bot says in a thread."""
+    posts = server.posts(server.dm, root)
+    return [post["message"] for post in posts if post["user_id"] == server.bot["id"]]
+
+
+def asked(server: FakeMattermost, text: str, root: Map | None = None, answer: str = "done") -> Map:
+    """Say something and wait for the answer; the thread's first post."""
+    post = server.say(server.owner, server.dm, text, root)
+    first = root or post
+    count = len(said(server, first))
+    server.wait(lambda: said(server, first)[count:] == [answer], 20)
+    return first
+
+
+def _calls(name: str, **arguments: Any) -> Reply:
+    return {"calls": [{"name": name, "arguments": arguments}]}
+
+
+def _results(model: FakeModel) -> list[str]:
+    return [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+
+
+def test_a_fact_told_in_one_thread_is_recalled_in_another(box: Box, server: FakeMattermost, model: FakeModel) -> None:
+    model.script = [{"text": "noted"}]
+    first = asked(server, "The launch window moved to Thursday.", answer="noted")
+    model.script = [_calls("recall", query="launch window"), {"text": "Thursday"}]
+    asked(server, "When is the launch?", answer="Thursday")
+    (result,) = _results(model)
+    source, snippet = result.splitlines()[:2]
+    assert source.startswith(f"[1] memory · session mm-{first['id']}, ")
+    assert source.endswith(" UTC, the owner said · private")
+    assert snippet == "The launch window moved to Thursday."
+    listed = box.ask("owner-loop", loop.Sessions(), loop.SessionsReply).sessions
+    assert {row.session for row in listed} >= {f"mm-{first['id']}"}
+    assert {row.state for row in listed} == {"open"}
+
+
+def test_a_memory_is_in_the_next_thread_and_not_in_this_one(box: Box, server: FakeMattermost, model: FakeModel) -> None:
+    model.script = [_calls("memory", action="add", file="user", text="Likes tea."), {"text": "done"}]
+    first = asked(server, "Remember that I like tea.")
+    model.script = [{"text": "well"}, {"text": "tea"}]
+    asked(server, "and?", first, answer="well")
+    assert "Likes tea." not in model.requests[-1].messages[0]["content"]
+    asked(server, "What do I drink?", answer="tea")
+    assert "Likes tea." in model.requests[-1].messages[0]["content"]
+
+
+def test_an_approval_by_reaction_and_what_it_leaves(box: Box, server: FakeMattermost, model: FakeModel) -> None:
+    url = "https://127.0.0.1:1/@here"
+    model.script = [_calls("call_tool", tool="http_fetch", arguments={"url": url}), {"text": "could not"}]
+    root = server.say(server.owner, server.dm, "fetch it")
+    server.wait(lambda: said(server, root), 20)
+    server.wait(lambda: any("waits for you" in text for text in said(server, root)), 20)
+    question = next(post for post in server.posts(server.dm, root) if "waits for you" in post["message"])
+    assert "@here" not in question["message"]
+    server.react(server.owner, question["id"], "x")
+    server.wait(lambda: "could not" in said(server, root), 20)
+    audit = (box.home / "audit" / "decisions.jsonl").read_text()
+    assert f"mattermost {server.owner['id']}" in audit
+
+
+@pytest.mark.kill
+def test_each_daemon_killed_in_the_middle_of_a_turn(box: Box, server: FakeMattermost, model: FakeModel) -> None:
+    for number, daemon in enumerate(("loopd", "egressd", "brokerd", "memoryd")):
+        model.script = [{"text": "the answer", "hold": True}, {"text": "the answer"}]
+        before = len(model.requests)
+        root = server.say(server.owner, server.dm, f"go {number}")
+        server.wait(lambda before=before: len(model.requests) > before, 20)  # type: ignore[misc]
+        box.kill(daemon)
+        box.start(daemon)
+        model.release()
+        server.wait(lambda root=root: said(server, root) == ["the answer"], 30)  # type: ignore[misc]
+        model._released.clear()
