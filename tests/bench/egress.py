@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from proto import sockets
-from proto.labels import DataClass
-from proto.messages import broker, egress
+from proto.messages import egress
 from proto.role.ask import ask
 from tests.bench.streams import Target, Timed, stream
 from tests.e2e.box import Box, running
@@ -52,15 +51,7 @@ def _box(home: Path, upstream: int) -> Iterator[Box]:
         "[spend.fast]\nday_tokens = 1000000000000\n"
     )
     with running(home, "memoryd", "brokerd", "egressd") as box:
-        box.ask(
-            "loop-broker",
-            broker.SessionOpen(
-                session=_SESSION, new=True, session_kind="run", principal="owner", principal_class=DataClass.SECRET,
-                domain="dom-me", destination="fast", auth="none", tree=None, task=None, class_=DataClass.PRIVATE,
-                untrusted=False,
-            ),
-            broker.SessionState,
-        )  # fmt: skip
+        box.open_session(_SESSION, "fast")
         yield box
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from proto import sockets
 from proto.faults import Fault
-from proto.messages import loop
+from proto.messages import broker, loop
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask, ask_stream
 
@@ -101,6 +101,16 @@ class Box:
     def ask(self, socket: str, request: msgspec.Struct, *replies: type[msgspec.Struct], timeout_s: float = 30.0) -> Any:
         """Ask over a socket of the table, such as `owner-memory`; the one reply."""
         return ask(sockets.socket(socket).at(self.home), request, *replies, timeout_s=timeout_s)
+
+    def open_session(self, session: str, destination: str, auth: str = "none") -> None:
+        """Open a program's session at brokerd, as launcherd would: the owner's, private and trusted."""
+        says = {
+            "session": session, "new": True, "session_kind": "run", "principal": "owner", "principal_class": "secret",
+            "domain": "dom-me", "destination": destination, "auth": auth, "tree": None, "task": None,
+            "class": "private", "untrusted": False,
+        }  # fmt: skip
+        request = msgspec.convert({"kind": "session_open", **says}, broker.SessionOpen)
+        self.ask("loop-broker", request, broker.SessionState)
 
     def chat_events(self, text: str, session: str | None = None, timeout_s: float = 30.0) -> Iterator[Any]:
         """Say something; the events as they come."""

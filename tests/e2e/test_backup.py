@@ -56,14 +56,6 @@ def _bxctl(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
 
-def _open(box: Box, session: str) -> None:
-    asked = broker.SessionOpen(
-        session=session, new=True, session_kind="chat", principal="owner", principal_class=DataClass.SECRET, domain="dom-me",
-        destination="scripted", auth="none", tree=None, task=None, class_=DataClass.PRIVATE, untrusted=False,
-    )  # fmt: skip
-    box.ask("loop-broker", asked, broker.SessionState)
-
-
 def _seen(box: Box, sessions: list[str]) -> dict[str, Any]:
     """What the owner can see of a box, without what a start or a question changes."""
     labels = box.ask("owner-broker", broker.SessionLabels(), broker.SessionLabelsReply)
@@ -104,14 +96,14 @@ def test_a_box_that_is_put_back_is_the_same_box(home: Path, model: FakeModel, tm
         session = box.chat("papaya trees are ripe in May").session
         box.chat("and figs?", session)
         remember = {"action": "add", "file": "memory", "text": "The launch is on Thursday."}
-        _open(box, "chat-labelled")
+        box.open_session("chat-labelled", "scripted")
         call = broker.ToolRequest(session="chat-labelled", call="c1", tool="memory", arguments=remember)
         assert box.ask("loop-broker", call, broker.ToolResponse).ok
         assert "Thursday" in (home / "memory/memory.md").read_text()
         note = {"action": "note", "text": "§ a line that looks like a header\nand 世界"}
         call = broker.ToolRequest(session="chat-labelled", call="c2", tool="memory", arguments=note)
         assert box.ask("loop-broker", call, broker.ToolResponse).ok
-        _open(box, "chat-asking")
+        box.open_session("chat-asking", "scripted")
         waiting = threading.Thread(target=_ask_for_approval, args=(box,), daemon=True)
         waiting.start()
         while not box.ask("owner-broker", broker.Approvals(), broker.ApprovalsReply).approvals:
@@ -156,7 +148,7 @@ class Writer(threading.Thread):
         self.said: list[str] = []
         self.ended = threading.Event()
         self._box = box
-        _open(box, self.session)
+        box.open_session(self.session, "scripted")
 
     def run(self) -> None:
         for number in itertools.count():

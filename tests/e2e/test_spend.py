@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from proto.labels import DataClass
 from proto.messages import broker, egress
 from tests.e2e.box import Box, running
 from tests.egressd import http
@@ -35,11 +34,7 @@ def _used(prompt: int, output: int) -> Script:
 
 def _begin(box: Box, url: str, limits: str) -> None:
     box.write("grants.toml", RULES.format(url=url, limits=limits))
-    opening = broker.SessionOpen(
-        session=http.SESSION, new=True, session_kind="chat", principal="owner", principal_class=DataClass.SECRET,
-        domain="dom-me", destination="up", auth="key", tree=None, task=None, class_=DataClass.PRIVATE, untrusted=False,
-    )  # fmt: skip
-    box.ask("loop-broker", opening, broker.SessionState)
+    box.open_session(http.SESSION, "up", "key")
 
 
 def _call(home: Path, body: bytes = BODY, **parts: Any) -> Response:

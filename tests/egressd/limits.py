@@ -17,8 +17,7 @@ import anyio
 import anyio.abc
 
 from proto import sockets
-from proto.labels import DataClass
-from proto.messages import broker, egress
+from proto.messages import egress
 from tests.e2e.box import Box, running
 
 SESSIONS: Final = ("chat-limits-1", "chat-limits-2", "chat-limits-3")
@@ -157,15 +156,8 @@ def measure(home: Path, calls: int, seed: int, reservations: int = 40) -> Found:
     """Run so many calls at once below a limit of so many reservations."""
     with running(home, "brokerd", "egressd", environ={"DICE_KEY": "sk-dice-0123456789"}) as box:
         for session in SESSIONS:
-            box.ask("loop-broker", _opening(session), broker.SessionState)
+            box.open_session(session, "dice", "key")
         return anyio.run(_all, box, calls, seed, reservations)
-
-
-def _opening(session: str) -> broker.SessionOpen:
-    return broker.SessionOpen(
-        session=session, new=True, session_kind="chat", principal="owner", principal_class=DataClass.SECRET,
-        domain="dom-me", destination="dice", auth="key", tree=None, task=None, class_=DataClass.PRIVATE, untrusted=False,
-    )  # fmt: skip
 
 
 def main(words: list[str] | None = None) -> None:

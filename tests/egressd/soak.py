@@ -21,8 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from proto.labels import DataClass
-from proto.messages import broker, egress
+from proto.messages import egress
 from tests.bench.streams import chunk
 from tests.e2e.box import Box, running
 from tests.egressd import own
@@ -193,15 +192,7 @@ def _through(home: Path, calls: int, seed: int, day: BadDay, limit: int) -> dict
 
 
 def _opened(box: Box) -> str:
-    box.ask(
-        "loop-broker",
-        broker.SessionOpen(
-            session=SESSION, new=True, session_kind="run", principal="owner", principal_class=DataClass.SECRET,
-            domain="dom-me", destination="soak", auth="none", tree=None, task=None, class_=DataClass.PRIVATE,
-            untrusted=False,
-        ),
-        broker.SessionState,
-    )  # fmt: skip
+    box.open_session(SESSION, "soak")
     return str(own.opened(box, SESSION, destination="soak", harness=None))
 
 
