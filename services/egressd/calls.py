@@ -141,7 +141,7 @@ class Calls:
             api=call.route.api,
             auth=call.auth,
             model=call.named.model,
-            input_bytes=call.body_bytes,
+            input_bytes=call.body_bytes + call.named.unseen_tokens,
             output_tokens=call.named.most_output,
             answers=call.named.answers,
             max_output=rule.max_output,

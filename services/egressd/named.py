@@ -2,22 +2,27 @@
 
 from typing import Any, Final, NamedTuple
 
-from egressd import hosted
+from egressd import hosted, remote
 from egressd.bodies import Object, field, folded, object_of, parse
 from egressd.meter.usage import first, tokens
 from proto.faults import Fault
 from proto.rules import ModelApi
 
+UNSEEN_TOKENS: Final = 1_000_000
+"""What a conversation or a file that the provider keeps is taken to have: as much as the longest context of a model."""
 _LONGEST_MODEL_CHARS: Final = 256
 
 
 class Named(NamedTuple):
-    """The model; the most tokens of an answer, or None where none is named; how many answers; hosted tools by name."""
+    """The model; the most tokens of an answer, or None where none is named; how many answers; hosted tools by name;
+    how many tokens of its prompt the request may name without holding them.
+    """
 
     model: str = ""
     most_output: int | None = None
     answers: int = 1
     hosted_tools: tuple[str, ...] = ()
+    unseen_tokens: int = 0
 
 
 def named(api: ModelApi, data: bytes, model: str) -> Named:
@@ -35,7 +40,9 @@ def named(api: ModelApi, data: bytes, model: str) -> Named:
     if answers is not None and tokens(answers) is None:
         # Some read a number in a text, too: one answer that is reserved for would be many.
         raise Fault("request-invalid", "the number of answers in the body of the request is none")
-    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model))
+    inner = object_of(body, "request") if api == "code-assist" else body
+    unseen_tokens = UNSEEN_TOKENS if remote.recalls(api, inner) else 0
+    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model), unseen_tokens)
 
 
 def _model(untrusted: Any) -> str:

@@ -14,7 +14,7 @@ from proto.rules import Api, Auth
 
 
 class Beginning(NamedTuple):
-    """A metered call that begins: `input_bytes` of a body as it will leave.
+    """A metered call that begins: `input_bytes` of a body as it will leave, with what it names and does not hold.
 
     `output_tokens` is the most that the request wants of one answer, None where it names no maximum; `answers` how many
     answers it wants; `max_output` what its destination is taken to answer at most.

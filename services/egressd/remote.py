@@ -15,6 +15,10 @@ NAME: Final = "web_fetch"
 _INLINE: Final = "data:"
 _OPENAI: Final = frozenset({"imageurl", "fileurl", "videourl", "audiourl", "video"})
 """Of a part of a message or of an item: OpenAI's API reference, "Chat" and "Responses"; `video_url` is DashScope's."""
+_KEPT: Final = frozenset({"previousresponseid", "conversation", "prompt", "cachedcontent"})
+_KEPT_FILES: Final = frozenset({"fileid", "fileuri"})
+_REFERENCE: Final = "item_reference"
+"""What is kept at OpenAI and Google from before, and a request can name."""
 _OPENAI_CONTENT: Final = frozenset({"data", "filedata", "fileid"})
 """Content, or the name of a file that was uploaded; DashScope takes an address for a sound, LiteLLM one for a file."""
 _GOOGLE_FILES: Final = "https://generativelanguage.googleapis.com/"
@@ -32,9 +36,23 @@ _JSON_OF_TOOLS: Final = frozenset({"input", "args", "arguments", "response"})
 
 def follows(api: ModelApi, body: Object) -> bool:
     """Whether a request holds an address that the provider would follow."""
+    return any(_leads_out(api, part) for part in _parts(_told(api, body)))
+
+
+def recalls(api: ModelApi, body: Object) -> bool:
+    """Whether a request names what the provider keeps, a conversation or a file: how much that is, it does not say."""
+    if any(value and folded(key) in _KEPT for key, value in body.items()):
+        return True
+    return any(
+        (value and folded(key) in _KEPT_FILES) or value == _REFERENCE
+        for part in _parts(_told(api, body))
+        for key, value in part.items()
+    )
+
+
+def _told(api: ModelApi, body: Object) -> list[Any]:
     names = _CONVERSATION[api]
-    told = [value for key, value in body.items() if folded(key) in names]
-    return any(_leads_out(api, part) for part in _parts(told))
+    return [value for key, value in body.items() if folded(key) in names]
 
 
 def _parts(value: Any) -> Iterator[Object]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from egressd import hosted
 from egressd.named import Named, named
 from proto.faults import Fault
-from proto.rules import Api
+from proto.rules import ModelApi
 
-Row = tuple[Api, dict[str, Any], tuple[str, ...]]
+Row = tuple[ModelApi, dict[str, Any], tuple[str, ...]]
 
 
 def tools(*found: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _gemini(uri: str) -> dict[str, Any]:
     return {"contents": [{"parts": [{"fileData": {"mimeType": "video/mp4", "fileUri": uri}}]}]}
 
 
-ADDRESSES: list[tuple[Api, dict[str, Any], bool]] = [
+ADDRESSES: list[tuple[ModelApi, dict[str, Any], bool]] = [
     ("anthropic", _said({"type": "image", "source": {"type": "base64", "data": "iVBO"}}), False),
     ("anthropic", _said({"type": "image", "source": {"type": "url", "url": AWAY}}), True),
     ("anthropic", _said({"type": "tool_result", "content": [{"source": {"type": "url", "url": AWAY}}]}), True),
@@ -123,17 +123,17 @@ ADDRESSES: list[tuple[Api, dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("api", "body", "leads_out"), ADDRESSES)
 def test_an_address_that_the_provider_would_follow_is_its_web_fetch(
-    api: Api, body: dict[str, Any], leads_out: bool
+    api: ModelApi, body: dict[str, Any], leads_out: bool
 ) -> None:
     assert _named(api, body).hosted_tools == (("web_fetch",) if leads_out else ())
 
 
-def _named(api: Api, body: Any) -> Named:
+def _named(api: ModelApi, body: Any) -> Named:
     return named(api, json.dumps(body).encode(), "")
 
 
 @pytest.mark.parametrize(("api", "body", "found"), CLIENT + HOSTED)
-def test_what_the_provider_runs_is_found(api: Api, body: dict[str, Any], found: tuple[str, ...]) -> None:
+def test_what_the_provider_runs_is_found(api: ModelApi, body: dict[str, Any], found: tuple[str, ...]) -> None:
     read = _named(api, body)
     assert read.hosted_tools == found
     hosted.check(found, found, "up")
@@ -190,7 +190,7 @@ def test_what_could_be_read_in_two_ways_is_refused(data: bytes) -> None:
     assert raised.value.code == "request-invalid"
 
 
-OUTPUTS: list[tuple[Api, dict[str, Any], int | None, int]] = [
+OUTPUTS: list[tuple[ModelApi, dict[str, Any], int | None, int]] = [
     ("anthropic", {"max_tokens": 9}, 9, 1),
     ("anthropic", {"max_tokens": -1}, None, 1),
     ("anthropic", {"max_tokens": True, "n": 3}, None, 1),
@@ -210,9 +210,34 @@ OUTPUTS: list[tuple[Api, dict[str, Any], int | None, int]] = [
 
 
 @pytest.mark.parametrize(("api", "body", "most", "answers"), OUTPUTS)
-def test_the_most_that_can_be_answered(api: Api, body: dict[str, Any], most: int | None, answers: int) -> None:
+def test_the_most_that_can_be_answered(api: ModelApi, body: dict[str, Any], most: int | None, answers: int) -> None:
     read = _named(api, body)
     assert (read.most_output, read.answers) == (most, answers)
+
+
+KEPT: list[tuple[ModelApi, dict[str, Any]]] = [
+    ("openai-responses", {"previous_response_id": "resp_1", "input": "hi"}),
+    ("openai-responses", {"conversation": {"id": "conv_1"}}),
+    ("openai-responses", {"input": [{"type": "item_reference", "id": "msg_1"}]}),
+    ("openai-responses", {"input": [{"content": [{"type": "input_file", "file_id": "file-1"}]}]}),
+    ("openai-chat", _said({"type": "file", "file": {"file_id": "file-1"}})),
+    ("anthropic", _said({"type": "document", "source": {"type": "file", "file_id": "file_1"}})),
+    ("gemini", {"cachedContent": "cachedContents/x"}),
+    ("gemini", _gemini("https://generativelanguage.googleapis.com/v1beta/files/x")),
+    ("code-assist", {"request": _gemini("https://generativelanguage.googleapis.com/v1beta/files/x")}),
+]
+
+
+@pytest.mark.parametrize(("api", "body"), KEPT)
+def test_for_what_a_request_names_and_does_not_hold_a_whole_context_is_reserved(
+    api: ModelApi, body: dict[str, Any]
+) -> None:
+    assert _named(api, body).unseen_tokens == 1_000_000
+
+
+@pytest.mark.parametrize(("api", "body", "_"), CLIENT)
+def test_what_a_request_holds_is_as_long_as_it_is(api: ModelApi, body: dict[str, Any], _: tuple[str, ...]) -> None:
+    assert _named(api, {**body, "previous_response_id": None, "file_id": "of no part"}).unseen_tokens == 0
 
 
 @pytest.mark.parametrize("answers", ["8", -1, 1.5, True, [8]])
