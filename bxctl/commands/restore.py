@@ -21,12 +21,12 @@ from bxctl.commands.backup import tell_broken
 from bxctl.options import Home, Json
 from bxctl.places import OWNER_ROWS, Box, named, too_long_bytes
 from bxctl.supervise.lock import holder, is_held, only_one
+from bxctl.systemd.units import TARGET
 from proto.faults import Fault
 from proto.home import SYSTEM_HOME, default_home
 from proto.role.clock import now
 from proto.sockets import socket
 
-_TARGET: Final = "boxmaker.target"
 _STOP_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.05
 _ROOM_BYTES: Final = 16 << 20
@@ -127,10 +127,10 @@ def _stop(box: Box) -> str | None:
             os.kill(int(pid), signal.SIGTERM)
         _wait_until(lambda: not is_held(box.own), box)
     units = _units(box.home)
-    if units and subprocess.run([*units, "is-active", "--quiet", _TARGET], check=False).returncode == 0:
-        render.line(f"stopping {_TARGET} …")
-        subprocess.run([*units, "stop", _TARGET], check=False, capture_output=True, timeout=_STOP_SECONDS)
-        start = " ".join([*units, "start", _TARGET])
+    if units and subprocess.run([*units, "is-active", "--quiet", TARGET], check=False).returncode == 0:
+        render.line(f"stopping {TARGET} …")
+        subprocess.run([*units, "stop", TARGET], check=False, capture_output=True, timeout=_STOP_SECONDS)
+        start = " ".join([*units, "start", TARGET])
     else:
         start = None
     for row in OWNER_ROWS:

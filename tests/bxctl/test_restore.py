@@ -106,6 +106,28 @@ def test_who_holds_the_home_is_stopped_first(bxctl: Bxctl, made: Path, backup: P
     assert f"stopping the box (process {process.pid}) …\n" in result.out
 
 
+@pytest.mark.parametrize("flavour", ["system", "user"])
+def test_units_are_stopped_and_the_owner_is_told_how_to_start_them(
+    bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flavour: str
+) -> None:
+    script = tmp_path / "bin/systemctl"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    if flavour == "system":
+        monkeypatch.setattr(restore, "SYSTEM_HOME", made)
+    else:
+        monkeypatch.setattr(restore, "default_home", lambda *_, **__: made)
+    result = bxctl("restore", str(backup))
+    words = "" if flavour == "system" else "--user "
+    assert result.code == 0
+    assert (tmp_path / "asked").read_text() == (
+        f"{words}is-active --quiet boxmaker.target\n{words}stop boxmaker.target\n"
+    )
+    assert f"start it with: systemctl {words}start boxmaker.target\n" in result.out
+
+
 def test_one_that_was_cut_off_is_finished(
     bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
