@@ -22,7 +22,7 @@ from egressd.exchange import Exchanged, exchange
 from egressd.mattermost.known import Known
 from egressd.mattermost.named import Named, named
 from egressd.mattermost.routes import Route, route
-from egressd.mattermost.socket import answered, carry, join, upgrade
+from egressd.mattermost.socket import Ends, answered, carry, join, upgrade
 from egressd.relay import Call, Garbled, Relaying, admitted, connected, relay
 from egressd.wire.answer import Answer
 from egressd.wire.door import Client
@@ -176,11 +176,10 @@ class Mattermost:
         upstream = await connected(place, shared)
         try:
             request = upgrade(ready.head, place, ready.asked.target, ready.carries)
-            redactor = Redactor(*ready.carries.secrets)
-            answer_s = shared.limits.connect_s
-            joined = await join(request, upstream, client, redactor, self._limits.message_bytes, answer_s)
-            if joined is not None:
-                await carry(joined, client, stream, self._limits.idle_s, lambda: self._changed(ready))
+            ends = Ends(client, stream, upstream, Redactor(*ready.carries.secrets))
+            first = await join(request, ends, shared.limits.connect_s)
+            if first is not None:
+                await carry(ends, first, self._limits, lambda: self._changed(ready))
         finally:
             with anyio.CancelScope(shield=True):
                 await upstream.aclose()

@@ -9,14 +9,15 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from egressd.bodies import Object, field, folded, parse
+from egressd.bodies import Object, field, parse
 from egressd.mattermost.routes import Form, Route
 from proto.faults import Fault
 
 _ID: Final = re.compile(r"[a-z0-9]{26}")
 _NAME: Final = re.compile(r"[a-z][a-z0-9._-]{0,63}")
 _MOST_IN_A_LIST: Final = 200
-_TYPING: Final = frozenset({"channelid", "parentid"})
+_TYPING: Final = frozenset({"channel_id", "parent_id"})
+_SPOKEN: Final = "over the WebSocket only typing is told, and ping"
 
 
 class Named(NamedTuple):
@@ -47,17 +48,42 @@ def named(route: Route, query: str, data: bytes) -> Named:
             return Named()
 
 
+def check_spoken(data: bytes) -> None:
+    """Let pass a message for the server's WebSocket: who types where, and `ping`. Nothing of a session is in either.
+
+    Raises:
+        Fault: `request-invalid`.
+
+    """
+    message = parse(data)
+    action, told = message.get("action"), message.get("data", {})
+    if (
+        not set(message) <= {"action", "data", "seq"}
+        or type(message.get("seq", 0)) is not int
+        or not isinstance(told, dict)
+    ):
+        raise Fault("request-invalid", _SPOKEN)
+    if action != "user_typing" and (action != "ping" or told):
+        raise Fault("request-invalid", _SPOKEN)
+    _check_typing(told)
+
+
+def _check_typing(told: Object) -> None:
+    if not set(told) <= _TYPING or not all(_is_id(value) or value == "" for value in told.values()):
+        raise Fault("request-invalid", "typing is told with channel_id and parent_id alone")
+
+
 def _body(form: Form, data: bytes) -> Object:
     """The object that a body is; empty for other forms, which are checked."""
     match form:
         case "object":
-            return parse(data)
-        case "typing":
             body = parse(data)
-            if not {folded(key) for key in body} <= _TYPING or not all(
-                _is_id(value) or value == "" for value in body.values()
-            ):
-                raise Fault("request-invalid", "typing is told with channel_id and parent_id alone")
+            # Go, in which the server is written, takes some letters that are not ASCII for an `s` or a `k`.
+            if not all(map(str.isascii, body)):
+                raise Fault("request-invalid", "the body of the request has a field whose name is not ASCII")
+            return body
+        case "typing":
+            _check_typing(parse(data))
         case "ids" | "names":
             _check_list(data, _ID if form == "ids" else _NAME)
         case "nothing":

@@ -1,27 +1,30 @@
 """The WebSocket of a Mattermost server: the upgrade with the token on, and then bytes both ways until either side ends.
 
-What the client sends goes as it is: over this socket nothing can be posted. What the server sends comes in whole
+What the client says is read: over this socket nothing of a session leaves. What the server says comes in whole
 messages, with the token masked (`mattermost.frames`).
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 import anyio.abc
 import h11
 
+from egressd.config import Mattermost
 from egressd.destinations import Place
 from egressd.mattermost.frames import Garbage, Messages
+from egressd.mattermost.named import check_spoken
 from egressd.wire.dial import Upstream
 from egressd.wire.door import Client
 from egressd.wire.heads import Carried, Headers, for_client
 from egressd.wire.redact import Redactor
-from egressd.wire.splice import Inward, Splice
+from egressd.wire.splice import Inward, Side, Splice
 from proto.faults import Fault
 
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _LONGEST_REFUSAL_BYTES: Final = 64 << 10
+_LONGEST_SPOKEN_BYTES: Final = 4 << 10
 _OF_THE_CLIENT: Final = frozenset({b"sec-websocket-key", b"sec-websocket-version", b"user-agent"})
 _OF_THE_SERVER: Final = frozenset({b"connection", b"upgrade", b"sec-websocket-accept"})
 
@@ -30,32 +33,33 @@ Changed = Callable[[], Awaitable[None]]
 """Returns when the connection should not be any more."""
 
 
-class Joined:
-    """The server's connection as the client sees it: whole messages, and an end that is the end of both."""
+class Heard:
+    """One side as the other hears it: in whole messages that were looked at. `ended` is told of the other's end."""
 
-    def __init__(self, upstream: Upstream, messages: Messages, first: bytes) -> None:
-        self._upstream = upstream
+    def __init__(self, side: Side, messages: Messages, first: bytes, ended: Callable[[], None] | None = None) -> None:
+        self._side = side
         self._messages = messages
         self._first = first
+        self._ended = ended
 
     async def send(self, data: bytes) -> None:
         """Send bytes.
 
         Raises:
-            anyio.BrokenResourceError: the server takes no more.
+            anyio.BrokenResourceError: the side takes no more.
 
         """
-        await self._upstream.send(data)
+        await self._side.send(data)
 
     async def receive(self) -> bytes:
         """The next messages; none at the end.
 
         Raises:
-            anyio.BrokenResourceError: the connection broke, or what comes is no WebSocket.
+            anyio.BrokenResourceError: the connection broke, or what comes must not go on.
 
         """
         while True:
-            data, self._first = self._first or await self._upstream.receive(), b""
+            data, self._first = self._first or await self._side.receive(), b""
             if not data:
                 return b""
             try:
@@ -66,12 +70,15 @@ class Joined:
                 return out
 
     async def send_eof(self) -> None:
-        """The client has ended: nothing that is heard now has a reader."""
-        self.cut()
+        """Tell the side that nothing more comes."""
+        if self._ended is not None:
+            self._ended()
+        else:
+            await self._side.send_eof()
 
     def cut(self) -> None:
         """Make the connection carry nothing more, at once and from any task."""
-        self._upstream.cut()
+        self._side.cut()
 
 
 def upgrade(head: h11.Request, place: Place, target: str, carries: Carried) -> h11.Request:
@@ -82,26 +89,29 @@ def upgrade(head: h11.Request, place: Place, target: str, carries: Carried) -> h
     return h11.Request(method=b"GET", target=place.prefix + target, headers=headers)
 
 
-async def join(
-    request: h11.Request,
-    upstream: Upstream,
-    client: Client,
-    redactor: Redactor,
-    most_bytes: int,
-    answer_s: float,
-) -> Joined | None:
-    """Ask for the upgrade and tell the client; None when the server refused it, and the client was told that.
+class Ends(NamedTuple):
+    """Both connections, and what masks the token in what comes back."""
+
+    client: Client
+    stream: anyio.abc.SocketStream
+    upstream: Upstream
+    redactor: Redactor
+
+
+async def join(request: h11.Request, ends: Ends, answer_s: float) -> bytes | None:
+    """Ask for the upgrade and tell the client; what came behind the server's yes, or None when it said no.
 
     Raises:
         Fault: `upstream-unreachable`; the client has been told nothing.
         Gone: the client left.
 
     """
+    client, redactor = ends.client, ends.redactor
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
     try:
         with anyio.fail_after(answer_s):
-            await upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
-            head, body = await _answer(http, upstream)
+            await ends.upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
+            head, body = await _answer(http, ends.upstream)
     except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
         raise Fault("upstream-unreachable", "the Mattermost server did not answer the upgrade") from None
     if isinstance(head, h11.Response):
@@ -115,25 +125,37 @@ async def join(
         (name, redactor.whole(value)) for name, value in head.headers.raw_items() if name.lower() in _OF_THE_SERVER
     ]
     await client.send(client.http.send(h11.InformationalResponse(status_code=101, headers=shown)) or b"")
-    return Joined(upstream, Messages(redactor, most_bytes), http.trailing_data[0])
+    return http.trailing_data[0]
 
 
-async def carry(
-    joined: Joined, client: Client, stream: anyio.abc.SocketStream, idle_s: float, changed: Changed
-) -> None:
-    """Carry bytes both ways until either side ends, both are silent for too long, or what allowed it has changed."""
-    splice = Splice(Inward(stream), joined, idle_s)
+async def carry(ends: Ends, first: bytes, limits: Mattermost, changed: Changed) -> None:
+    """Carry messages both ways until either side ends, both are silent for too long, or what allowed it has changed.
 
-    async def cut_later() -> None:
-        await changed()
-        splice.cut()
-
+    `first` is what came with the server's yes.
+    """
+    client, stream, upstream, redactor = ends
+    down = Messages(redactor.whole, redactor.whole, limits.message_bytes)
+    up = Messages(_spoken, bytes, _LONGEST_SPOKEN_BYTES, of_client=True)
     async with anyio.create_task_group() as tasks:
+        # A WebSocket has no half, and TLS none either: when the client has ended, nothing that comes has a reader.
+        server = Heard(upstream, down, first, tasks.cancel_scope.cancel)
+        splice = Splice(Heard(Inward(stream), up, client.http.trailing_data[0]), server, limits.idle_s)
+
+        async def cut_later() -> None:
+            await changed()
+            splice.cut()
+
         tasks.start_soon(cut_later)
-        if early := client.http.trailing_data[0]:
-            await splice.up(early)
         await splice.run()
         tasks.cancel_scope.cancel()
+
+
+def _spoken(data: bytes) -> bytes:
+    try:
+        check_spoken(data)
+    except Fault as fault:
+        raise Garbage(fault.message) from None
+    return data
 
 
 def answered(http: h11.Connection, head: h11.Response, body: bytes, redactor: Redactor) -> bytes:

@@ -27,6 +27,12 @@ def frames(kind: str, text: str, cuts: list[int]) -> bytes:
     return bytes(out)
 
 
+def passing_on(most_bytes: int = 100) -> Messages:
+    """The server's direction, with the token masked."""
+    mask = Redactor(TOKEN.encode()).whole
+    return Messages(mask, mask, most_bytes)
+
+
 def read(data: bytes) -> list[tuple[Opcode, bytes]]:
     """What a client reads."""
     client = FrameProtocol(client=True, extensions=[])
@@ -46,7 +52,7 @@ def test_messages_come_out_whole_and_masked_however_they_came(
     sent: list[tuple[tuple[str, str], list[int]]], size: int
 ) -> None:
     data = b"".join(frames(kind, text, cuts) for (kind, text), cuts in sent)
-    passing = Messages(Redactor(TOKEN.encode()), 1 << 20)
+    passing = passing_on(1 << 20)
     out = b"".join(passing.feed(data[at : at + size]) for at in range(0, len(data), size))
     kinds = {"text": Opcode.TEXT, "binary": Opcode.BINARY, "ping": Opcode.PING, "pong": Opcode.PONG}
     expected = []
@@ -59,7 +65,7 @@ def test_messages_come_out_whole_and_masked_however_they_came(
 
 def test_a_control_frame_between_the_parts_of_a_message_comes_at_once() -> None:
     server = FrameProtocol(client=False, extensions=[])
-    passing = Messages(Redactor(TOKEN.encode()), 100)
+    passing = passing_on()
     assert passing.feed(bytes(server.send_data("a", fin=False))) == b""
     assert read(passing.feed(bytes(server.ping(b"?")))) == [(Opcode.PING, b"?")]
     assert read(passing.feed(bytes(server.send_data("b", fin=True)))) == [(Opcode.TEXT, b"ab")]
@@ -67,7 +73,7 @@ def test_a_control_frame_between_the_parts_of_a_message_comes_at_once() -> None:
 
 @pytest.mark.parametrize(("code", "reason"), [(1001, f"bye {TOKEN}"), (1000, ""), (None, None)])
 def test_the_close_passes_with_its_code(code: int | None, reason: str | None) -> None:
-    passing = Messages(Redactor(TOKEN.encode()), 100)
+    passing = passing_on()
     out = passing.feed(bytes(FrameProtocol(client=False, extensions=[]).close(code, reason)))
     plain = bytes(FrameProtocol(client=False, extensions=[]).close(code, reason and reason.replace(TOKEN, "*" * 25)))
     assert out == plain
@@ -82,13 +88,33 @@ def test_the_close_passes_with_its_code(code: int | None, reason: str | None) ->
 )  # fmt: skip
 def test_what_is_no_websocket_goes_no_further(data: bytes) -> None:
     with pytest.raises(Garbage):
-        Messages(Redactor(TOKEN.encode()), 100).feed(data)
+        passing_on().feed(data)
 
 
 @pytest.mark.parametrize("fin", [True, False])
 def test_a_message_may_be_so_long_and_no_longer(fin: bool) -> None:
-    passing = Messages(Redactor(TOKEN.encode()), 100)
+    passing = passing_on()
     server = FrameProtocol(client=False, extensions=[])
     assert read(passing.feed(bytes(server.send_data("x" * 100, fin=True)))) == [(Opcode.TEXT, b"x" * 100)]
     with pytest.raises(Garbage):
         passing.feed(bytes(server.send_data("x" * 101, fin=fin)))
+
+
+def test_what_a_client_says_is_masked_as_a_clients_and_looked_at() -> None:
+    def message(data: bytes) -> bytes:
+        if b"no" in data:
+            raise Garbage("no")
+        return data
+
+    client, passing = FrameProtocol(client=True, extensions=[]), Messages(message, bytes, 100, of_client=True)
+    out = b"".join(
+        passing.feed(bytes(data))
+        for data in (client.send_data("y", fin=False), client.ping(b"?"), client.send_data("es", fin=True))
+    )
+    server = FrameProtocol(client=False, extensions=[])
+    server.receive_bytes(out)
+    assert [(frame.opcode, frame.payload) for frame in server.received_frames()] == [
+        (Opcode.PING, bytearray(b"?")), (Opcode.TEXT, "yes"),
+    ]  # fmt: skip
+    with pytest.raises(Garbage):
+        passing.feed(bytes(client.send_data("n", fin=False)) + bytes(client.send_data("o", fin=True)))

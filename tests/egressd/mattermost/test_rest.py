@@ -129,7 +129,7 @@ def test_a_file_without_one_channel_is_refused(world: World, query: str) -> None
         b"", b"[]", b"{", b"\xff", b'{"message":"a"}', b'{"channel_id":null,"message":"a"}',
         b'{"channel_id":"me","message":"a"}', f'{{"channel_id":"{ID}","channel_id":"{"b" * 26}"}}'.encode(),
         f'{{"channel_id":"{ID}","Channel_ID":"{"b" * 26}"}}'.encode(), f'{{"channel_id":["{ID}"]}}'.encode(),
-        f'{{"channel_id":"{ID}","x":NaN}}'.encode(), f'{{"channel_id":"{ID.upper()}"}}'.encode(),
+        f'{{"channel_id":"{ID}","x":NaN}}'.encode(), f'{{"channel_id":"{ID}","poſt_id":"{ID}"}}'.encode(), f'{{"channel_id":"{ID.upper()}"}}'.encode(),
     ],
 )  # fmt: skip
 def test_a_post_whose_channel_cannot_be_read_is_refused(world: World, body: bytes) -> None:

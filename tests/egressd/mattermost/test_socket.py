@@ -138,3 +138,35 @@ def test_it_is_no_sessions_and_at_no_other_place(world: World) -> None:
     assert world.read("websocket").status == 426
     assert world.send("GET", "websocket", session=SESSION).status == 426
     assert world.seen() == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"action": "user_typing", "seq": 1, "data": {"channel_id": "a" * 26, "parent_id": "all that was said"}},
+        {"action": "user_typing", "seq": 1, "data": {"channel_id": "a" * 26, "text": ""}},
+        {"action": "user_typing", "seq": "said", "data": {}},
+        {"action": "user_typing", "seq": True, "data": {}},
+        {"action": "user_typing", "said": 1},
+        {"action": "ping", "data": {"channel_id": "a" * 26}},
+        {"action": "authentication_challenge", "seq": 1, "data": {"token": "x"}},
+        {"action": "get_statuses", "seq": 1},
+        [],
+    ],
+)
+def test_nothing_else_is_said_up_there(world: World, message: Any) -> None:
+    with world.listen() as socket:
+        take(socket)
+        socket.send(json.dumps(message))
+        with pytest.raises(ConnectionClosed):
+            socket.recv(timeout=5)
+    world.server.wait(lambda: not world.server.connected)
+
+
+def test_the_action_ping_is_answered(world: World) -> None:
+    with world.listen() as socket:
+        take(socket)
+        socket.send(json.dumps({"action": "ping", "seq": 3}))
+        assert take(socket)["data"]["text"] == "pong"
+        socket.close(1000, "bye")
+    world.server.wait(lambda: not world.server.connected)
