@@ -31,9 +31,13 @@ for unit in systemd-udevd.service systemd-udev-trigger.service systemd-udev-sett
     systemd-udevd-control.socket systemd-udevd-kernel.socket getty.target console-getty.service; do
     ln -sfn /dev/null "$R/etc/systemd/system/$unit"
 done
-rm -rf "$R"/etc/systemd/system/*.wants
-: >"$R/etc/fstab"
-: >"$R/etc/machine-id"
+if [ ! -e "$B/booted" ]; then
+    # What the machine starts beside; what the host enables itself stays.
+    rm -rf "$R"/etc/systemd/system/*.wants
+    : >"$R/etc/fstab"
+    : >"$R/etc/machine-id"
+    touch "$B/booted"
+fi
 mkdir -p "$R/etc/systemd/journald.conf.d"
 printf '[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n' >"$R/etc/systemd/journald.conf.d/volatile.conf"
 

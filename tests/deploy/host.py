@@ -5,18 +5,22 @@ all that runs in it. Nothing that it does reaches the machine. Root, Linux and a
 says what is not there.
 """
 
+import contextlib
+import ctypes
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 _BOOT: Final = Path(__file__).with_name("boot.sh")
 _SYSTEMD: Final = Path("/lib/systemd/systemd")
 _PROGRAMS: Final = ("unshare", "nsenter", "mount", "pivot_root", "ip", "systemctl")
+_CLONE_NEWNET: Final = 0x40000000
 _BOOT_SECONDS: Final = 30.0
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -50,6 +54,7 @@ class Host:
         self._folder = Path(tempfile.mkdtemp(prefix="bxhost"))
         self._cgroup = found / self._folder.name
         self._booted: subprocess.Popen[bytes] | None = None
+        self._log = self._folder.with_suffix(".log")
         self.pid = 0
         # Holds the file system on which everything lies that the host writes.
         hold = f"mount --make-rprivate / && mount -t tmpfs tmpfs {self._folder} && echo held && exec sleep infinity"
@@ -69,15 +74,20 @@ class Host:
         holder = ("nsenter", "-t", str(self._holder.pid), "--mount", "--")
         enter = f"echo $$ >{self._cgroup}/cgroup.procs && exec "
         command = (*holder, "unshare", *words, "bash", str(_BOOT), str(self._folder))
-        self._booted = subprocess.Popen(
-            ("sh", "-c", f'{enter}"$@"', "sh", *command), stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        with self._log.open("wb") as log:
+            self._booted = subprocess.Popen(
+                ("sh", "-c", f'{enter}"$@"', "sh", *command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + _BOOT_SECONDS
         while time.monotonic() < deadline and self._booted.poll() is None:
             if self._is_up(self._booted.pid):
                 return self
             time.sleep(0.05)
-        raise AssertionError(f"systemd did not come up: {self.run('systemctl', '--failed', check=False).stdout}")
+        raise AssertionError(f"systemd did not come up: {self._log.read_text()}")
 
     def _is_up(self, parent: int) -> bool:
         first = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
@@ -110,6 +120,21 @@ class Host:
         """Write a file in the host."""
         self.run("sh", "-c", f"mkdir -p $(dirname {path}) && cat >{path} && chmod {mode} {path}", given=text)
 
+    @property
+    def root(self) -> Path:
+        """The root of the host, as this process may reach it."""
+        return Path(f"/proc/{self.pid}/root")
+
+    @contextlib.contextmanager
+    def network(self) -> Iterator[None]:
+        """Within the block, the sockets that this thread makes are in the host's network."""
+        with open("/proc/thread-self/ns/net") as ours, open(f"/proc/{self.pid}/ns/net") as theirs:
+            _enter(theirs.fileno())
+            try:
+                yield
+            finally:
+                _enter(ours.fileno())
+
     def halt(self) -> None:
         """End systemd and all that it runs, at once, as a power failure would. Its root stays."""
         if self._booted is not None:
@@ -125,9 +150,17 @@ class Host:
         self._holder.kill()
         self._holder.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._log.unlink(missing_ok=True)
 
 
 Done = subprocess.CompletedProcess[str]
+
+
+def _enter(namespace: int) -> None:
+    """Enter a network namespace with this thread (setns(2); Python has it since 3.12)."""
+    if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _kill(pid: int) -> None:

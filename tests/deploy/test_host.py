@@ -1,0 +1,260 @@
+"""The box on a host of its own: a real systemd, the real units, a scripted model. `docs/install.md` is followed word by
+word; each daemon is killed, systemd itself too; and what no unit may do is tried from inside each.
+"""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bxctl.systemd import environment
+from bxctl.systemd.units import SYSTEM, unit_name, units
+from bxctl.systemd.view import APART, SERVICES
+from proto import sockets
+from proto.faults import Fault
+from proto.home import PATHS
+from proto.messages import loop
+from proto.role.ask import ask_stream
+from tests.deploy.host import Host, missing
+from tests.e2e.box import CHAT_EVENTS, Said
+from tests.fakes.model import FakeModel
+from tests.shape import tree
+
+DAEMONS = ("memoryd", "brokerd", "egressd", "loopd")
+SUDO = """#!/bin/sh
+# This host has none: what it would do, for root.
+[ "$1" = -u ] && { user=$2; shift 2; [ "$1" = -- ] && shift; exec setpriv --reuid $user --regid $user --init-groups "$@"; }
+exec "$@"
+"""
+MODEL = f"{SYSTEM.home}/run/egress-model/scripted.sock"
+SCRIPT = [{"when": "slowly", "text": "Slowly.", "delay_s": 1.0}]
+OWNERS_EDITS = f"""
+printf '\\n[destinations.scripted]\\nbase_url = "unix:{MODEL}"\\nceiling = "private"\\n' >>{SYSTEM.home}/grants.toml
+printf '[model]\\ndestination = "scripted"\\nname = "scripted-1"\\n' >{SYSTEM.home}/config/loopd.toml
+"""
+PROBE = "/opt/boxmaker/probe.py"
+GUIDE = tree.ROOT / "docs" / "install.md"
+
+
+def _cannot() -> str | None:
+    if reason := missing():
+        return reason
+    try:
+        environment.interpreter(shared=True)
+    except Fault as fault:
+        return fault.message
+    return None
+
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180), pytest.mark.skipif(bool(_cannot()), reason=str(_cannot()))]
+
+
+def _commands(section: str, until: str) -> list[str]:
+    """The commands of a part of the guide, as they stand there."""
+    text = GUIDE.read_text(encoding="utf-8")
+    part = text[text.index(section) : text.index(until)]
+    return [line.strip() for line in re.findall(r"^    (?:sudo|bxctl|systemctl|journalctl).*$", part, re.MULTILINE)]
+
+
+def _may(service: str) -> set[str]:
+    """What a unit may do, of all that the probe tries: what the tables of proto give its daemon, and its own /tmp."""
+    may = {"write /tmp"}
+    for row in PATHS:
+        name, is_folder = row.path.rstrip("/"), row.path.endswith("/")
+        if row.writer == service:
+            may |= {f"list {name}", f"write {name}"}
+        elif service in row.readers:
+            may.add(f"list {name}" if is_folder else f"read {name}")
+    may |= {f"ask {row.name}/{Path(row.file).stem}" for row in sockets.SOCKETS if row.client == service}
+    if service == "egressd":
+        may |= {f"read local/{name}" for name in APART} | {"list local", "write run/sessions"}
+        may |= {"open AF_INET", "open AF_INET6", "read a key of systemd"}
+    if service in ("egressd", "boxmaker-model"):
+        may.add("ask egress-model/scripted")
+    return may
+
+
+class Boxed:
+    """The box on a host, and a scripted model that its new sessions use."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.model = FakeModel()
+        self._models = contextlib.ExitStack()
+
+    def follow(self, command: str) -> str:
+        """Do what the guide says, in the checkout; what was written."""
+        return self.host.run("sh", "-c", f"cd {tree.ROOT} && {command}", timeout_s=150).stdout
+
+    def serve(self) -> None:
+        """Serve the model, on a socket that egressd sees; again after each boot."""
+        self._models.close()
+        path = self.host.root / MODEL.lstrip("/")
+        self.model = self._models.enter_context(FakeModel(SCRIPT, path, otherwise={"text": "So be it."}))
+        owner = path.parent.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._models.close()
+
+    def events(self, text: str, session: str | None = None) -> Iterator[Any]:
+        """Say something to loopd over its owner's socket; the events."""
+        path = sockets.socket("owner-loop").at(self.host.root / SYSTEM.home.lstrip("/"))
+        yield from ask_stream(path, loop.Chat(session=session, text=text), *CHAT_EVENTS, timeout_s=40)
+
+    def chat(self, text: str, session: str | None = None) -> Said:
+        """Say something, and wait for the end of the turn."""
+        return Said(list(self.events(text, session)))
+
+    def show(self, daemon: str, name: str) -> str:
+        """A property of a daemon's unit."""
+        command = ("systemctl", "show", f"--property={name}", "--value", f"boxmaker-{daemon}.service")
+        return self.host.run(*command).stdout.strip()
+
+    def kill(self, daemon: str) -> None:
+        """End a daemon by SIGKILL."""
+        self.host.run("systemctl", "kill", "--signal=KILL", f"boxmaker-{daemon}.service")
+
+    def answers(self, session: str) -> list[str]:
+        """What the assistant said in a session, as its log has it."""
+        path = self.host.root / SYSTEM.home.lstrip("/") / "sessions" / session / "0.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        return [record["content"] for record in records if record["kind"] == "assistant"]
+
+
+@pytest.fixture(scope="module")
+def boxed() -> Iterator[Boxed]:
+    """A host on which the guide was followed; at the end the box is taken away as the guide says."""
+    made = Boxed(Host())
+    host = made.host
+    try:
+        host.boot()
+        host.put("/usr/local/bin/sudo", SUDO, "755")
+        host.put(f"{tree.ROOT}/key.txt", "sk-of-a-test")
+        (install,) = _commands("## On a host", "Look at it:")
+        assert install == "sudo make install"
+        made.follow(install)
+        host.run("sh", "-c", OWNERS_EDITS)
+        host.run("systemctl", "restart", "boxmaker-loopd.service")
+        made.serve()
+        yield made
+        uninstall, *rest = _commands("This takes them away", "## For you alone")
+        assert f"the home {SYSTEM.home} is as it was" in made.follow(uninstall)
+        assert host.run("systemctl", "list-units", "--all", "--no-legend", "boxmaker*").stdout == ""
+        assert not (host.root / "opt/boxmaker").exists()
+        assert (host.root / "var/lib/boxmaker/grants.toml").exists()
+        for command in rest:
+            made.follow(command)
+        assert host.run("id", "boxmaker", check=False).returncode != 0
+    finally:
+        made.close()
+        host.end()
+
+
+def test_the_guide_word_by_word(boxed: Boxed) -> None:
+    commands = _commands("Look at it:", "### Change something")
+    assert "bxctl doctor" in commands
+    for command in commands:
+        said = boxed.follow(command)
+        if command == "bxctl doctor":
+            assert said.endswith("nothing is wrong\n"), said
+            assert "✓ units:" in said
+        if command.startswith("bxctl run"):
+            assert said == "So be it.\n"
+    rows = json.loads(boxed.follow("bxctl destinations --json"))["destinations"]
+    assert {row["destination"]: row["ready"] for row in rows}["openai"]
+    assert boxed.follow("bxctl doctor").endswith("nothing is wrong\n")
+
+
+def test_the_embedded_model_starts_with_the_first_question(boxed: Boxed) -> None:
+    """Its engine too runs with no memory that is written and run."""
+    if not list((boxed.host.root / "opt/boxmaker").glob("lib/python3*/site-packages/xllamacpp")):
+        pytest.skip("the embedded model is not installed here")
+    assert boxed.host.run("systemctl", "is-active", "boxmaker-model.service", check=False).stdout == "inactive\n"
+    path = sockets.socket("egress-model").at(boxed.host.root / SYSTEM.home.lstrip("/"))
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(str(path))
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: model\r\nConnection: close\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+    assert boxed.host.run("systemctl", "is-active", "boxmaker-model.service").stdout == "active\n"
+
+
+def test_a_request_to_a_daemon_that_was_just_killed_is_answered(boxed: Boxed) -> None:
+    for daemon in DAEMONS:
+        before = int(boxed.show(daemon, "NRestarts"))
+        boxed.kill(daemon)
+        assert boxed.chat(f"after the end of {daemon}").text == "So be it."
+        assert int(boxed.show(daemon, "NRestarts")) == before + 1
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_a_daemon_killed_in_the_middle_of_a_turn(boxed: Boxed, daemon: str) -> None:
+    """The turn is answered once: as it goes, after a new start of loopd, or when it is said again."""
+    count = len(boxed.model.requests)
+    events = boxed.events("slowly, please")
+    session = next(events).session
+    boxed.model.wait_for(count + 1)
+    boxed.kill(daemon)
+    with contextlib.suppress(Fault):
+        if any(isinstance(event, loop.ChatFailed) for event in events):
+            assert daemon == "egressd"
+            assert boxed.chat("slowly, please", session).text == "Slowly."
+    deadline = time.monotonic() + 20
+    while boxed.answers(session) != ["Slowly."]:
+        assert time.monotonic() < deadline, boxed.answers(session)
+        time.sleep(0.05)
+
+
+def test_a_daemon_that_hangs_is_ended_and_started_again(boxed: Boxed) -> None:
+    """The watchdog's time is shortened for this one."""
+    host = boxed.host
+    host.put("/run/systemd/system/boxmaker-loopd.service.d/watchdog.conf", "[Service]\nWatchdogSec=1\n")
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "restart", "boxmaker-loopd.service")
+    before = int(boxed.show("loopd", "NRestarts"))
+    host.run("systemctl", "kill", "--signal=STOP", "boxmaker-loopd.service")
+    assert boxed.chat("are you there?").text == "So be it."
+    assert int(boxed.show("loopd", "NRestarts")) > before
+    host.run("rm", "-r", "/run/systemd/system/boxmaker-loopd.service.d")
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "restart", "boxmaker-loopd.service")
+
+
+def test_the_box_is_there_again_after_a_restart_of_the_host(boxed: Boxed) -> None:
+    session = boxed.chat("the first").session
+    boxed.host.halt()
+    boxed.host.boot()
+    boxed.serve()
+    assert boxed.chat("the second", session).text == "So be it."
+    assert boxed.answers(session) == ["So be it.", "So be it."]
+    assert {boxed.show(daemon, "ActiveState") for daemon in DAEMONS} == {"active"}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_a_unit_may_not_do(boxed: Boxed, service: str) -> None:
+    """Tried from inside the unit: the same file, with a program in the place of the daemon that tries it all."""
+    host = boxed.host
+    name = f"probe-{service}.service"
+    text = units(SYSTEM)[f"{unit_name(service)}.service"]
+    text = re.sub(r"^(Requires|After|PartOf|WatchdogSec|Restart|Condition\w+)=.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("Type=notify", "Type=oneshot").replace(
+        "NotifyAccess=main", f"StandardOutput=file:/run/{name}.out"
+    )
+    text = re.sub(
+        r"^ExecStart=.*$", f"ExecStart=/opt/boxmaker/bin/python -I {PROBE} {SYSTEM.home}", text, flags=re.MULTILINE
+    )
+    host.put(f"/run/systemd/system/{name}", text)
+    host.put(PROBE, (Path(__file__).with_name("probe.py")).read_text())
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", name)
+    tried, could = json.loads(host.run("cat", f"/run/{name}.out").stdout)
+    assert set(could) == _may(service) & set(tried)
