@@ -48,38 +48,49 @@ class Channel:
         self._conversations = conversations
         self._broker = broker
         self._server = Server(port, config.reconnect_most_s)
-        self._link = Link(config.reconnect_most_s, config.ping_s, random.random)
         self._moved = anyio.Event()
         self._socket: Socket | None = None
         self._listening: anyio.CancelScope | None = None
 
     async def run(self) -> None:
-        """Run until cancelled; a channel that cannot run at all says so in the log, and the rest of loopd goes on."""
-        try:
-            people = await self._people()
-            limit = await self._server.limit()
-            began = self._ledger.began(await self._server.now_ms())
-            self._feed = Feed(people.me, began, self._ledger.channels())
-        except CallRefused as refused:
-            logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
-            return
-        except Fault as fault:
-            logger().error("mattermost-not-started", why=fault.message, runbook=fault.runbook)
-            return
+        """Run until cancelled.
+
+        A channel that cannot run at all says so in the log, and the rest of loopd goes on. After a fault of its own it
+        begins again, as after a crash: the ledger says where.
+        """
+        while True:
+            try:
+                await self._serve()
+            except CallRefused as refused:
+                logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
+                return
+            except Fault as fault:
+                logger().error("mattermost-not-started", why=fault.message, runbook=fault.runbook)
+                return
+            except Exception:  # noqa: BLE001  (one post that trips the channel must not end the terminal's sessions)
+                logger().exception("mattermost-failed")
+            await anyio.sleep(self._config.reconnect_most_s)
+
+    async def _serve(self) -> None:
+        people = await self._people()
+        limit = await self._server.limit()
+        began = self._ledger.began(await self._server.now_ms())
+        self._feed = Feed(people.me, began, self._ledger.channels())
+        self._link = Link(self._config.reconnect_most_s, self._config.ping_s, random.random)
+        self._asked = Asked(people.owner)
+        parts = Parts(
+            self._server,
+            self._ledger,
+            self._conversations.store,
+            self._conversations,
+            self._broker,
+            self._asked,
+            people,
+            self._config,
+            limit,
+        )
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            self._asked = Asked(people.owner)
-            parts = Parts(
-                self._server,
-                self._ledger,
-                self._conversations.store,
-                self._conversations,
-                self._broker,
-                self._asked,
-                people,
-                self._config,
-                limit,
-            )
             self._threads = Threads(tasks, Turns(parts), parts, self._settle)
             await self._keep_linked()
 

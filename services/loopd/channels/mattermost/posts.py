@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 PROP: Final = "boxmaker"
 """Every post of ours says in its props, under this name, `<session>/<turn>/<part>`."""
 ATTACHED: Final = "(attached to this message: {count} file(s), which cannot be read here)"
+_MACHINES: Final = ("from_webhook", "from_plugin", "from_oauth_app")
+"""Props of posts that a program made in a user's name: what it says is nobody's word."""
 _ID: Final = re.compile(r"[a-z0-9]{26}\Z")
 
 
@@ -59,6 +61,8 @@ def post_of(untrusted: Any) -> Post | None:
         return None
     props = _map(value.get("props")) or {}
     user, kind = _text(value.get("user_id")), _text(value.get("type"))
+    if any(props.get(name) in {"true", True} for name in _MACHINES):
+        user = ""
     root, files = value.get("root_id"), value.get("file_ids")
     text = _text(value.get("message"))
     if isinstance(files, list) and files:

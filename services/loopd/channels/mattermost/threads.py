@@ -160,7 +160,8 @@ class Threads:
                 lane.work = None
                 if done:
                     self._settle(post, True)
-        del self._lanes[root]
+            # In the same breath as the last look: a post that comes now finds no lane, and makes one.
+            del self._lanes[root]
 
     async def _work(self, root: str, work: Work) -> bool:
         read_before = root not in self._read

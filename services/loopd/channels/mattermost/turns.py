@@ -282,6 +282,8 @@ class Turns:
         return User(time=time, text=post.text, author=author, class_=UNTRUSTED.class_, untrusted=UNTRUSTED.untrusted)
 
     async def _author(self, post: Post) -> str | None:
+        if not post.user:
+            return "a program"
         return None if post.user == self._people.owner else await self._server.name(post.user)
 
     # Outputs.
