@@ -118,13 +118,14 @@ class Calls:
     async def _read(self, found: Route, body: IO[bytes], place: Place) -> Named:
         """What a body names; it is changed where the destination wants it."""
         quirks = place.rule.quirks
-        data = body.read()
-        if found.what != "call" and not data:
+        size_bytes = body.seek(0, os.SEEK_END)
+        if found.what != "call" and not size_bytes:
             return Named(found.model)
-        if len(data) > _READ_IN_PLACE_BYTES:
-            read, changed = await anyio.to_thread.run_sync(_reading, found, data, quirks, limiter=self._reading)
+        if size_bytes > _READ_IN_PLACE_BYTES:
+            # In memory when its turn has come, and not before.
+            read, changed = await anyio.to_thread.run_sync(_reading, found, body, quirks, limiter=self._reading)
         else:
-            read, changed = _reading(found, data, quirks)
+            read, changed = _reading(found, body, quirks)
         if changed is not None:
             body.seek(0)
             body.truncate()
@@ -193,8 +194,10 @@ class Calls:
             outcome.status = answer.status or 0
 
 
-def _reading(found: Route, data: bytes, quirks: Sequence[str]) -> tuple[Named, bytes | None]:
+def _reading(found: Route, body: IO[bytes], quirks: Sequence[str]) -> tuple[Named, bytes | None]:
     """What a body names as it leaves, and the body itself where it is changed."""
+    body.seek(0)
+    data = body.read()
     changed = rewritten(found.api, data, quirks)
     return named(found.api, data if changed is None else changed, found.model), changed
 
