@@ -38,7 +38,7 @@ _PREFIX: Final = "/api/v4/"
 _LONGEST_JSON_BYTES: Final = 1 << 20
 _LONGEST_LOOK_BYTES: Final = 1 << 20
 _LOOK_WITHIN_S: Final = 20.0
-_LOOKED_AGAIN_S: Final = 2.0
+_LOOKED_AGAIN_S: Final = 1.0
 
 
 class _Answered(Exception):

@@ -53,6 +53,6 @@ def world(running_world: World) -> Iterator[World]:
     server.answered.clear()
     yield running_world
     assert openapi.problems(server.answered) == []
-    server.faults.__init__()  # type: ignore[misc]
+    server.faults.heal()
     server.reset_connections()
     server.wait(lambda: not server.connected)

@@ -31,6 +31,10 @@ class Faults:
         self.duplicating = 0
         self.holding = 0
 
+    def heal(self) -> None:
+        """From now on nothing goes wrong."""
+        vars(self).update(vars(Faults()))
+
     def fail_next(self, count: int, status: int = 500) -> None:
         """The next requests fail without any effect."""
         self.failing, self.fail_status = count, status
