@@ -77,8 +77,11 @@ def _counts(untrusted: dict[str, Any]) -> _Counts:
 def _output(counts: _Counts) -> int | None:
     """The candidates and the thoughts, unless the total says that the thoughts were counted among the candidates.
 
-    Some of Google's models do so (BerriAI/litellm#10141).
+    Some of Google's models do so (BerriAI/litellm#10141). Of a prompt that was blocked, the total says that nothing was
+    answered.
     """
+    if counts.candidates is None and counts.thoughts is None and counts.prompt is not None:
+        return 0 if counts.total == added(counts.prompt, counts.of_tools) else None
     if counts.candidates and counts.total == added(counts.prompt, counts.of_tools, counts.candidates):
         return counts.candidates
     return added(counts.candidates, counts.thoughts)

@@ -1,5 +1,7 @@
 """What cannot hold a usage or a model is not decoded, and what is no name is not taken for one."""
 
+import json
+
 from egressd.meter.openai_chat import OpenAiChat
 from tests.egressd.meter.meters import read
 from tests.egressd.streams.openai_chat import LAST, text
@@ -25,3 +27,16 @@ def test_of_a_thousand_events_the_first_and_the_last_are_decoded() -> None:
 def test_a_text_is_no_name_of_a_model() -> None:
     for name, taken in (("m" * 256, "m" * 256), ("m" * 257, None), ("", None), (["m"], None)):
         assert read("openai-chat", data({"model": name}))[1] == taken
+
+
+def test_a_prompt_that_was_blocked_had_no_answer() -> None:
+    def told(**counts: int) -> int | None:
+        usage = {f"{name}TokenCount": count for name, count in counts.items()}
+        blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": usage}
+        return read("gemini", json.dumps(blocked).encode())[0].output_tokens
+
+    assert told(prompt=9, total=9) == 0
+    assert told(prompt=9, toolUsePrompt=3, total=12) == 0
+    assert told(prompt=9, total=12) is None
+    assert told(prompt=9) is None
+    assert told(total=9) is None

@@ -73,7 +73,7 @@ GEMINI = [
     ),
     _stream("a call whose arguments talk of usage", data(answer(said(3000, 4, 120), CALL), LAST)),
     _stream("usage in a part of its own", data(text("a", None), {"usageMetadata": said(7, 3), "modelVersion": MODEL}), PLAIN),
-    _stream("blocked", data({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": said(7), "modelVersion": MODEL}), Usage(input_tokens=7)),
+    _stream("blocked", data({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": said(7), "modelVersion": MODEL}), Usage(input_tokens=7, output_tokens=0)),
     _stream("an error in the middle", data(FIRST, ERROR), Usage(input_tokens=3000, output_tokens=124, reasoning_tokens=120)),
     _stream("an error in bare lines", data(FIRST) + pretty(ERROR).encode(), Usage(input_tokens=3000, output_tokens=124, reasoning_tokens=120)),
     _stream("lf and comments", b": x\n\n" + data(FIRST) + b":\n\n" + data(LAST)),
