@@ -14,7 +14,6 @@ from bxctl.options import Json
 from bxctl.systemd import steps
 from bxctl.systemd.units import SYSTEM, Place
 from proto.faults import Fault
-from proto.home import default_home
 
 _CAN_STAND_IN_A_UNIT = re.compile(r"/[A-Za-z0-9/._@+-]*")
 User = Annotated[bool, typer.Option("--user", help="For your own service manager (systemctl --user), without root")]
@@ -75,8 +74,8 @@ def _place(prefix: Path | None, *, user: bool) -> Place:
         raise Fault("peer-refused", what)
     place = SYSTEM
     if user:
-        home = default_home(None, {**os.environ, "BOXMAKER_HOME": ""}, own=True)
-        place = Place("user", str(Path("~/.local/lib/boxmaker").expanduser()), str(home))
+        data = Path(os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser())
+        place = Place("user", str(Path("~/.local/lib/boxmaker").expanduser()), str(data / "boxmaker"))
     if prefix is not None:
         place = place._replace(prefix=str(prefix.expanduser().absolute()))
     for path in (place.prefix, place.home):

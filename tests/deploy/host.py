@@ -22,7 +22,8 @@ _SYSTEMD: Final = Path("/lib/systemd/systemd")
 _PROGRAMS: Final = ("unshare", "nsenter", "mount", "pivot_root", "ip", "systemctl")
 _CLONE_NEWNET: Final = 0x40000000
 _BOOT_SECONDS: Final = 30.0
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where the host's own programs are."""
 
 
 def missing() -> str | None:
@@ -31,7 +32,7 @@ def missing() -> str | None:
         return "a systemd of its own needs root"
     if not _SYSTEMD.exists():
         return "systemd is not installed"
-    if lacking := [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]:
+    if lacking := [name for name in _PROGRAMS if shutil.which(name, path=PATH) is None]:
         return f"not installed: {', '.join(lacking)}"
     return None if _cgroup2() else "there is no cgroup2 tree in which a folder can be made"
 
@@ -111,7 +112,7 @@ class Host:
             check=False,
             timeout=timeout_s,
             cwd="/",
-            env={"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/root"},
+            env={"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/root"},
         )
         assert not check or done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

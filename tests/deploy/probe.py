@@ -1,7 +1,7 @@
 """Run inside a unit in the place of its daemon: tries what it may and may not do, and prints what it tried and what it could, as JSON.
 
-`python -I probe.py HOME`. Only the standard library, and nothing of this project: it stands for whatever a daemon
-could be made to run.
+`python -I probe.py HOME`. It stands for whatever a daemon could be made to run. What a daemon must be able to do beside
+its work is tried too: to resolve a name, and to have a page read in a process of its own with limits.
 """
 
 import ctypes
@@ -9,6 +9,8 @@ import json
 import mmap
 import os
 import socket
+import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -94,12 +96,33 @@ def _see_processes() -> None:
         raise FileNotFoundError("/proc/1")
 
 
+def _resolve() -> None:
+    socket.getaddrinfo("localhost", 443, type=socket.SOCK_STREAM)
+
+
+def _read_a_page() -> None:
+    """As egressd does: a worker that limits its own time and memory."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-I", "-m", "egressd.reader", str(theirs.fileno()), str(os.getpid())]
+    with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]):
+        theirs.close()
+        asked = b'["utf-8", "https://example.org/", 1000]\n<p>words</p>'
+        ours.sendall(struct.pack(">I", len(asked)) + asked)
+        answer = ours.recv(4, socket.MSG_WAITALL)
+        answer = ours.recv(struct.unpack(">I", answer)[0], socket.MSG_WAITALL) if answer else b""
+        ours.close()
+    if b"words" not in answer:
+        raise OSError("no page was read")
+
+
 TRIES: dict[str, Callable[[], object]] = {
     **{f"list {name}": lambda name=name: os.listdir(HOME / name) for name in FOLDERS},  # type: ignore[misc]
     **{f"write {name}": lambda name=name: _write(HOME / name) for name in FOLDERS},  # type: ignore[misc]
     **{f"read {name}": lambda name=name: (HOME / name).read_bytes() for name in FILES},  # type: ignore[misc]
     **{f"append {name}": lambda name=name: _append(HOME / name) for name in FILES},  # type: ignore[misc]
     **{f"ask {name}": lambda name=name: _connect(HOME / f"run/{name}.sock") for name in SOCKETS},  # type: ignore[misc]
+    "resolve a name": _resolve,
+    "read a page": _read_a_page,
     "write .": lambda: _write(HOME),
     "write run/sessions": lambda: _write(HOME / "run/sessions"),
     "open AF_INET": lambda: _network(socket.AF_INET),

@@ -22,7 +22,7 @@ from proto.faults import Fault
 from proto.home import PATHS
 from proto.messages import loop
 from proto.role.ask import ask_stream
-from tests.deploy.host import Host, missing
+from tests.deploy.host import PATH, Host, missing
 from tests.e2e.box import CHAT_EVENTS, Said
 from tests.fakes.model import FakeModel
 from tests.shape import tree
@@ -65,7 +65,7 @@ def _commands(section: str, until: str) -> list[str]:
 
 def _may(service: str) -> set[str]:
     """What a unit may do, of all that the probe tries: what the tables of proto give its daemon, and its own /tmp."""
-    may = {"write /tmp"}
+    may = {"write /tmp", "read a page", "resolve a name"}
     for row in PATHS:
         name, is_folder = row.path.rstrip("/"), row.path.endswith("/")
         if row.writer == service:
@@ -237,6 +237,52 @@ def test_the_box_is_there_again_after_a_restart_of_the_host(boxed: Boxed) -> Non
     assert boxed.chat("the second", session).text == "So be it."
     assert boxed.answers(session) == ["So be it.", "So be it."]
     assert {boxed.show(daemon, "ActiveState") for daemon in DAEMONS} == {"active"}
+
+
+def test_the_owners_files_are_seen_as_they_are_now(boxed: Boxed) -> None:
+    """An editor puts a new file in the place of the old one: who had bound the file would go on seeing that one."""
+    edit = "setpriv --reuid boxmaker --regid boxmaker --clear-groups sed -i"
+    home = SYSTEM.home
+    boxed.host.run("sh", "-c", f'{edit} \'s/^ceiling = "private"$/ceiling = "public"/\' {home}/grants.toml')
+    with pytest.raises(AssertionError, match="ceiling"):
+        boxed.chat("is this allowed?").text  # noqa: B018  (it raises when there is no answer)
+    boxed.host.run("sh", "-c", f'{edit} \'s/^ceiling = "public"$/ceiling = "private"/\' {home}/grants.toml')
+    assert boxed.chat("and now?").text == "So be it."
+
+
+def test_a_backup_is_put_back(boxed: Boxed) -> None:
+    session = boxed.chat("before the backup").session
+    boxed.follow("bxctl backup /tmp/box.bxbackup")
+    boxed.chat("after the backup", session)
+    boxed.follow("bxctl restore /tmp/box.bxbackup")
+    boxed.follow("sudo systemctl start boxmaker.target")
+    boxed.serve()
+    assert boxed.answers(session) == ["So be it."]
+    assert boxed.chat("go on", session).text == "So be it."
+    assert boxed.follow("bxctl doctor").endswith("nothing is wrong\n")
+
+
+def test_a_user_has_a_box_without_root(boxed: Boxed) -> None:
+    host = boxed.host
+    host.run("useradd", "--create-home", "ada")
+    (uid,) = host.run("id", "-u", "ada").stdout.split()
+    host.run("systemctl", "start", f"user@{uid}.service")
+    ada = ("setpriv", "--reuid", "ada", "--regid", "ada", "--init-groups", "env", "-i", "HOME=/home/ada")
+    as_ada = (*ada, f"PATH=/home/ada/.local/bin:{PATH}", "LANG=C.UTF-8", f"XDG_RUNTIME_DIR=/run/user/{uid}")
+    (command,) = _commands("## For you alone", "## What a unit may not do")
+    host.run(*as_ada, *command.split(), "--no-model")
+    assert host.run(*as_ada, "bxctl", "doctor").stdout.endswith("nothing is wrong\n")
+    pid = host.run(*as_ada, "systemctl", "--user", "show", "-P", "MainPID", "boxmaker-memoryd.service").stdout.strip()
+    inside = ("nsenter", "-t", pid, "-m", "--")
+    home = "/home/ada/.local/share/boxmaker"
+    assert host.run(*inside, "ls", home).stdout.split() == [
+        *("config", "index", "ledger", "memory", "quarantine", "record", "run", "sessions", "state")
+    ]
+    assert host.run(*inside, "ls", "/home/ada", "/root").stdout.split() == ["/home/ada:", "/root:"]
+    assert host.run(*inside, "readlink", "/proc/1/ns/net").stdout != host.run("readlink", f"/proc/{pid}/ns/net").stdout
+    assert "CapBnd:\t0000000000000000" in host.run("cat", f"/proc/{pid}/status").stdout
+    host.run(*as_ada, "bxctl", "uninstall", "--user")
+    assert host.run(*as_ada, "ls", home).stdout.split()
 
 
 @pytest.mark.parametrize("service", SERVICES)
