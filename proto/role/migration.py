@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from proto.faults import Fault
+from proto.faults import FAULTS, Fault
 from proto.home import FIRST_FORMAT, FORMAT
 from proto.role import durable
 from proto.role.log import logger
@@ -46,7 +46,7 @@ def held(home: Path, daemon: str, steps: Steps | None = None) -> Iterator[None]:
 
     Raises:
         Fault: `home-newer`; `socket-in-use`: a step must be made, and another daemon of that name is at work;
-            `start-failed`: the disk refuses, or the number cannot be read.
+            `start-failed` or the daemon's own: the disk refuses, or the number cannot be read.
 
     """
     state = home / "state" / daemon
@@ -54,7 +54,7 @@ def held(home: Path, daemon: str, steps: Steps | None = None) -> Iterator[None]:
         durable.make_folder(state)
         handle = os.open(state / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Fault("start-failed", f"{state}: {error.strerror}") from None
+        raise _failed(daemon, f"{state}: {error.strerror}") from None
     try:
         _bring(home, daemon, steps or {}, handle)
         yield
@@ -66,7 +66,7 @@ def found(home: Path, daemon: str) -> int | None:
     """The number up to which a daemon's paths were brought; None when nothing says so.
 
     Raises:
-        Fault: `start-failed`: there is no number in the file.
+        Fault: `start-failed` or the daemon's own: there is no number in the file.
 
     """
     path = home / "state" / daemon / FILE
@@ -76,15 +76,20 @@ def found(home: Path, daemon: str) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Fault("start-failed", f"{path}: {error.strerror}") from None
+        raise _failed(daemon, f"{path}: {error.strerror}") from None
     if not said.isdigit():
-        raise Fault("start-failed", f"{path}: it should hold the number of a format")
+        raise _failed(daemon, f"{path}: it should hold the number of a format")
     return int(said)
 
 
 def newer(number: int, what: str) -> Fault:
     """The refusal of what is of a format that is not known here yet."""
     return Fault("home-newer", f"{what} is of format {number}, and this boxmaker knows {FORMAT}; use a newer boxmaker")
+
+
+def _failed(daemon: str, message: str) -> Fault:
+    own = f"{daemon}-start-failed"
+    return Fault(own if own in FAULTS else "start-failed", message)
 
 
 def _bring(home: Path, daemon: str, steps: Steps, handle: int) -> None:
@@ -105,7 +110,7 @@ def _bring(home: Path, daemon: str, steps: Steps, handle: int) -> None:
         durable.replace(home / "state" / daemon / FILE, b"%d\n" % FORMAT)
     except OSError as error:
         where = error.filename or home
-        raise Fault("start-failed", f"{where}: {error.strerror}; what {daemon} keeps is not up to date yet") from None
+        raise _failed(daemon, f"{where}: {error.strerror}; what {daemon} keeps is not up to date yet") from None
     fcntl.flock(handle, fcntl.LOCK_SH)
 
 
