@@ -9,6 +9,8 @@ from egressd.meter.texts import Texts
 
 _Shape = TypeVar("_Shape")
 _LONGEST_NAME_CHARS: Final = 256
+_MOST_OPENED: Final = 100_000
+"""Brackets that open in a text; of sixteen million bytes that are nothing else, the objects would take a gigabyte."""
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -37,7 +39,8 @@ class Reading(ABC):
             self._look(text)
 
     def _look(self, text: bytes) -> None:
-        if self._usage_name in text or (self.model is None and self._model_name in text):
+        named = self._usage_name in text or (self.model is None and self._model_name in text)
+        if named and text.count(b"[") + text.count(b"{") <= _MOST_OPENED:
             self._take(text)
 
     @abstractmethod

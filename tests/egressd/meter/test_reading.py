@@ -40,3 +40,9 @@ def test_a_prompt_that_was_blocked_had_no_answer() -> None:
     assert told(prompt=9, total=12) is None
     assert told(prompt=9) is None
     assert told(total=9) is None
+
+
+def test_an_answer_that_is_costly_to_read_is_not_metered() -> None:
+    body = b'{"model":"m","usage":{"prompt_tokens":3,"completion_tokens":4},"x":[%s]}'
+    assert read("openai-chat", body % b",".join([b"[]"] * 90_000))[0].output_tokens == 4
+    assert read("openai-chat", body % b",".join([b"[]"] * 5_000_000))[0].output_tokens is None
