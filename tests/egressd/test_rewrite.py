@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from egressd.rewrite import OUTPUT_CAP, REWRITES, rewritten
 from proto.faults import Fault
-from proto.rules import Api
+from proto.rules import ModelApi
 from tests.egressd.test_edits import values
 
-APIS: tuple[Api, ...] = get_args(Api)
+APIS: tuple[ModelApi, ...] = get_args(ModelApi)
 ALL = ["system-fold", "output-cap", "models-catalog", "function-response-fold"]
 
 texts = st.text(max_size=12)
@@ -24,21 +24,21 @@ messages = st.lists(
 requests = st.fixed_dictionaries({"messages": messages}, optional={"system": content | st.none(), "n": values})
 
 
-def _after(api: Api, body: Any, *quirks: str) -> Any:
+def _after(api: ModelApi, body: Any, *quirks: str) -> Any:
     changed = rewritten(api, json.dumps(body).encode(), quirks)
     return body if changed is None else json.loads(changed)
 
 
 @settings(max_examples=30)
 @given(st.sampled_from(APIS), st.dictionaries(texts, values), st.sampled_from([None, 1]))
-def test_a_request_that_nothing_applies_to_stays(api: Api, body: dict[str, Any], indent: int | None) -> None:
+def test_a_request_that_nothing_applies_to_stays(api: ModelApi, body: dict[str, Any], indent: int | None) -> None:
     data = json.dumps(body, indent=indent).encode()
     assert rewritten(api, data, ALL) is None
     assert rewritten(api, data, []) is None
 
 
 @given(st.sampled_from(APIS), st.binary(max_size=40))
-def test_without_quirks_nothing_is_even_read(api: Api, data: bytes) -> None:
+def test_without_quirks_nothing_is_even_read(api: ModelApi, data: bytes) -> None:
     assert rewritten(api, data, []) is None
     assert rewritten(api, data, ["models-catalog"]) is None
 
@@ -87,7 +87,7 @@ def test_a_request_without_system_gets_one() -> None:
     assert rewritten("anthropic", body, ["system-fold"]) == folded
 
 
-CAPS: list[tuple[Api, dict[str, Any], dict[str, Any]]] = [
+CAPS: list[tuple[ModelApi, dict[str, Any], dict[str, Any]]] = [
     ("openai-chat", {"max_tokens": 128_000}, {"max_tokens": OUTPUT_CAP}),
     ("openai-chat", {"max_completion_tokens": 32_769, "n": 40_000}, {"max_completion_tokens": OUTPUT_CAP, "n": 40_000}),
     ("openai-chat", {"max_output_tokens": 128_000}, {"max_output_tokens": 128_000}),
@@ -111,7 +111,7 @@ CAPS: list[tuple[Api, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("api", "body", "after"), CAPS)
-def test_output_is_capped(api: Api, body: dict[str, Any], after: dict[str, Any]) -> None:
+def test_output_is_capped(api: ModelApi, body: dict[str, Any], after: dict[str, Any]) -> None:
     assert _after(api, body, "output-cap") == after
     assert _after(api, body) == body
 
@@ -146,7 +146,7 @@ def test_results_of_tools_stand_alone_in_a_content_of_the_user(before: list[Any]
 
 @settings(max_examples=30)
 @given(st.sampled_from(sorted(REWRITES)), values, values)
-def test_any_shape_is_left_or_stays_a_request(row: tuple[str, Api], inner: Any, other: Any) -> None:
+def test_any_shape_is_left_or_stays_a_request(row: tuple[str, ModelApi], inner: Any, other: Any) -> None:
     quirk, api = row
     keys = ("messages", "system", "contents", "request", "max_tokens", "generationConfig")
     for key in keys:
