@@ -19,6 +19,9 @@ Home = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The box's home [default: $BOXMAKER_HOME, then ~/.local/share/boxmaker]"),
 ]
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="NAME", help="Whose box it is [default: your login name]")
+]
 Json = Annotated[bool, typer.Option("--json", help="For scripts: JSON")]
 MemorySocket = Annotated[Path | None, typer.Option(metavar="PATH", help="memoryd's owner socket")]
 AdminSocket = Annotated[Path | None, typer.Option(metavar="PATH", help="brokerd's owner socket")]

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from bxctl import exits, render
-from bxctl.options import Home, Json
+from bxctl.options import Home, Json, Owner
 from bxctl.places import Box, find, too_long_bytes
 from bxctl.starter import starters
 from proto.escape import clip
@@ -30,9 +30,7 @@ class Made(NamedTuple):
 
 
 def init(
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose box it is [default: your login name]")
-    ] = None,
+    owner: Owner = None,
     domain: Annotated[str, typer.Option(metavar="ID", help="The domain of new sessions")] = "dom-me",
     home: Home = None,
     json: Json = False,

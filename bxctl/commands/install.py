@@ -10,7 +10,7 @@ import typer
 
 from bxctl import exits, render
 from bxctl.commands.init import login_name
-from bxctl.options import Json
+from bxctl.options import Json, Owner
 from bxctl.systemd import steps
 from bxctl.systemd.units import SYSTEM, Place
 from proto.faults import Fault
@@ -25,9 +25,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 
 
 def install(
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose box it is [default: your login name]")
-    ] = None,
+    owner: Owner = None,
     user: User = False,
     prefix: Prefix = None,
     model: Annotated[bool, typer.Option(help="With the embedded model, if it is installed here")] = True,

@@ -118,21 +118,23 @@ def _requires(package: Distribution, extras: tuple[str, ...]) -> Iterator[Wanted
 
 
 def _copy_package(package: Distribution, site: Path) -> None:
-    """Copy a package's files with their times, by which Python tells whether a compiled one is of its source.
-
-    The box's own list may be that of an editable install, which names a link to a checkout.
-    """
-    is_the_box = _key(package.name) == _BOX
+    """Copy a package's files with their times, by which Python tells whether a compiled one is of its source."""
+    if _key(package.name) == _BOX:
+        _copy_the_box(package, site)
+        return
     for file in package.files or ():
-        if ".." in file.parts or file.is_absolute() or (is_the_box and file.name in _OF_A_CHECKOUT):
-            continue
-        if not is_the_box or ".dist-info" in file.parts[0]:
+        if ".." not in file.parts and not file.is_absolute():
             target = site / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file.locate(), target)
-    if is_the_box:
-        for name in _PACKAGES:
-            shutil.copytree(_source(name), site / name)
+
+
+def _copy_the_box(package: Distribution, site: Path) -> None:
+    """Copy the box from where it is imported: the list of an editable install names a link to a checkout."""
+    about = f"{_BOX}-{package.version}.dist-info"
+    shutil.copytree(str(package.locate_file(about)), site / about, ignore=shutil.ignore_patterns(*_OF_A_CHECKOUT))
+    for name in _PACKAGES:
+        shutil.copytree(_source(name), site / name)
 
 
 def _source(name: str) -> str:

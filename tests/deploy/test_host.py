@@ -270,7 +270,9 @@ def test_a_user_has_a_box_without_root(boxed: Boxed) -> None:
     ada = ("setpriv", "--reuid", "ada", "--regid", "ada", "--init-groups", "env", "-i", "HOME=/home/ada")
     as_ada = (*ada, f"PATH=/home/ada/.local/bin:{PATH}", "LANG=C.UTF-8", f"XDG_RUNTIME_DIR=/run/user/{uid}")
     (command,) = _commands("## For you alone", "## What a unit may not do")
+    # The copy that runs for the host makes one of itself.
     host.run(*as_ada, *command.split(), "--no-model")
+    assert host.run(*as_ada, "bxctl", "--version").stdout == host.run("bxctl", "--version").stdout
     assert host.run(*as_ada, "bxctl", "doctor").stdout.endswith("nothing is wrong\n")
     pid = host.run(*as_ada, "systemctl", "--user", "show", "-P", "MainPID", "boxmaker-memoryd.service").stdout.strip()
     inside = ("nsenter", "-t", pid, "-m", "--")

@@ -1,6 +1,7 @@
 """`bxctl install` without a host: what it would do, what it refuses, and the environment that it copies."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,7 @@ def test_a_copy_runs_alone(tmp_path: Path) -> None:
     module, *path = shown.stdout.splitlines()
     assert module.startswith(f"{prefix}/")
     assert not any("site-packages" in folder and not folder.startswith(str(prefix)) for folder in path)
+    shutil.rmtree(prefix)  # pytest would keep a hundred megabytes of each run
 
 
 def test_an_interpreter_in_a_home_is_not_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
