@@ -56,7 +56,8 @@ SOCKETS: Final = (
     Socket(
         "loop-broker", "loopd", "brokerd", "broker.sock", "frames",
         (
-            broker.SessionOpen, broker.SessionLabel, broker.ToolRequest, broker.ApprovalAnswer, broker.SessionClose,
+            broker.SessionOpen, broker.SessionLabel, broker.ToolRequest, broker.ApprovalAnswer, broker.ApprovalIgnored,
+            broker.SessionClose,
         ),
         "sessions and their tool calls",
     ),

@@ -100,6 +100,15 @@ class ApprovalAnswer(Request, frozen=True, tag="approval_answer"):
     by: str
 
 
+class ApprovalIgnored(Request, frozen=True, tag="approval_ignored"):
+    """Somebody answered an approval and it did not count, `why`: not the owner, again, or too late. For the audit."""
+
+    session: SessionId
+    approval: ApprovalId
+    by: str
+    why: Literal["foreign", "repeated", "late"]
+
+
 class Spending(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is spent at a destination once a call has spent all that is reserved for it.
 

@@ -19,6 +19,7 @@ from proto.ids import new_approval_id
 from proto.labels import PRIVATE, Label, join
 from proto.messages.broker import (
     ApprovalAnswer,
+    ApprovalIgnored,
     ApprovalWanted,
     SessionClose,
     SessionLabel,
@@ -77,6 +78,8 @@ class FakeBrokerd(FramedFake):
                 return self._tool(request, send)
             case ApprovalAnswer():
                 return self._approve(request)
+            case ApprovalIgnored():
+                return Ok()
             case _:
                 raise AssertionError(request)
 

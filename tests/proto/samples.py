@@ -91,6 +91,9 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     broker.ToolResponse: {"call": "call_1", "ok": True, "text": "noted", **_LABEL},
     broker.ApprovalWanted: {"approval": "ap-0123456789abcdef", "text": "http_fetch", "expires": _TIME},
     broker.ApprovalAnswer: {"approval": "ap-0123456789abcdef", "allow": True, "by": "bxctl"},
+    broker.ApprovalIgnored: {
+        "session": _SESSION, "approval": "ap-0123456789abcdef", "by": "mattermost x", "why": "foreign",
+    },
     broker.EgressAsk: {
         "session": _SESSION, "call": "model-1", "destination": "local", "method": "POST",
         "path": "/v1/chat/completions", "what": "call", "model": "m", "hosted_tools": ["web_search"],

@@ -13,6 +13,7 @@ from proto.faults import Fault
 from proto.labels import Label
 from proto.messages.broker import (
     ApprovalAnswer,
+    ApprovalIgnored,
     SessionClose,
     SessionLabel,
     SessionOpen,
@@ -26,7 +27,7 @@ from proto.role.serve import Connection
 VIA = "loop-broker"
 """The name of this socket: the sessions that are opened here are loopd's."""
 
-Request = SessionOpen | SessionLabel | ToolRequest | ApprovalAnswer | SessionClose
+Request = SessionOpen | SessionLabel | ToolRequest | ApprovalAnswer | ApprovalIgnored | SessionClose
 
 
 class LoopDesk:
@@ -55,6 +56,8 @@ class LoopDesk:
                 return await self._close(request)
             case ApprovalAnswer():
                 return self._answer(request)
+            case ApprovalIgnored():
+                return self._ignored(request)
             case _:
                 assert_never(request)
 
@@ -92,6 +95,15 @@ class LoopDesk:
         if session is None or session.via != VIA:
             raise Fault("approval-unknown")
         self._approvals.answer(request.approval, allow=request.allow, by=request.by, via=VIA)
+        return Ok()
+
+    def _ignored(self, request: ApprovalIgnored) -> Ok:
+        """Put an answer that did not count into the audit log."""
+        session = self._sessions.find(request.session)
+        if session is None or session.via != VIA:
+            raise Fault("session-not-open")
+        named = {"approval": request.approval, "session": request.session}
+        self._audit.approval("ignored", named, by=request.by, why=request.why, via=VIA)
         return Ok()
 
 
