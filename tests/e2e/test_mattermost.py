@@ -110,9 +110,11 @@ def test_an_approval_by_reaction_and_what_it_leaves(box: Box, server: FakeMatter
     question = next(post for post in server.posts(server.dm, root) if "waits for you" in post["message"])
     assert "@here" not in question["message"]
     server.react(server.owner, question["id"], "x")
+    server.react(server.owner, question["id"], "+1")
     server.wait(lambda: "could not" in said(server, root), 20)
     audit = (box.home / "audit" / "decisions.jsonl").read_text()
     assert f"mattermost {server.owner['id']}" in audit
+    server.wait(lambda: '"why":"repeated"' in (box.home / "audit" / "decisions.jsonl").read_text(), 20)
 
 
 @pytest.mark.kill

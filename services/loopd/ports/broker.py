@@ -19,6 +19,7 @@ from proto.faults import Fault
 from proto.labels import PRIVATE, PUBLIC, Label
 from proto.messages.broker import (
     ApprovalAnswer,
+    ApprovalIgnored,
     ApprovalWanted,
     SessionClose,
     SessionLabel,
@@ -145,6 +146,13 @@ class BrokerPort:
 
         """
         await self._call(answer, Ok)
+
+    async def ignored(self, ignored: ApprovalIgnored) -> None:
+        """Have an answer that did not count audited. Best effort: nothing hangs on it."""
+        try:
+            await self._call(ignored, Ok)
+        except Fault as fault:
+            logger().warning("answer-not-audited", approval=ignored.approval, code=fault.code)
 
     async def _state(self, request: SessionOpen | SessionLabel | SessionClose, **limits: float) -> Label:
         state: SessionState = await self._call(request, SessionState, **limits)

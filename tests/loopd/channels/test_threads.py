@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from proto.labels import DataClass, Label
-from proto.messages.broker import ApprovalAnswer, SessionLabel, SessionOpen
+from proto.messages.broker import ApprovalAnswer, ApprovalIgnored, SessionLabel, SessionOpen
 from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
 from tests.loopd.channels.thread_rig import linked, threads
@@ -150,6 +150,10 @@ async def test_an_approval_by_a_word_and_a_word_that_is_late(home: Path) -> None
             last = server.say(server.owner, server.town, "another thread")
             await until(lambda: len(outside.said(server.town, last)) == 1)
         assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [True]
+        assert [(one.by, one.why) for one in outside.broker.of(ApprovalIgnored)] == [
+            (f"mattermost {server.other['id']}", "foreign"),
+            (f"mattermost {server.owner['id']}", "repeated"),
+        ]
         assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["do it"]
 
 

@@ -1,25 +1,16 @@
 """What waits for the owner in a thread, and who may answer it; pure.
 
-An answer counts once, from the owner, while the question stands. Any other is ignored and said to the log: a `Verdict`
-names which.
+An answer counts once, from the owner, while the question stands. Any other is ignored, and audited with its reason.
 """
 
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from loopd.channels.mattermost.whom import Order
 
 _KEPT: Final = 1000
 """So many questions are remembered that were answered, to tell a late answer from words to the model."""
-
-
-class Verdict(Enum):
-    """What an answer is worth."""
-
-    TAKEN = "taken"
-    FOREIGN = "foreign"
-    REPEATED = "repeated"
-    LATE = "late"
+Why = Literal["foreign", "repeated", "late"]
+"""Why an answer does not count."""
 
 
 class Question(NamedTuple):
@@ -28,13 +19,6 @@ class Question(NamedTuple):
     approval: str
     thread: str
     post: str
-
-
-class Decided(NamedTuple):
-    """An answer, and the question that it answers."""
-
-    verdict: Verdict
-    question: Question
 
 
 class Asked:
@@ -84,16 +68,16 @@ class Asked:
         found = waiting or mine
         return found[-1] if found else None
 
-    def answer(self, question: Question, user: str) -> Decided:
-        """Judge an answer; one that is taken is taken once."""
+    def answer(self, question: Question, user: str) -> Why | None:
+        """Why an answer does not count; None if it does, which it does once."""
         if user != self._owner:
-            return Decided(Verdict.FOREIGN, question)
+            return "foreign"
         if question.approval in self._answered:
-            return Decided(Verdict.REPEATED, question)
+            return "repeated"
         if question.approval in self._closed:
-            return Decided(Verdict.LATE, question)
+            return "late"
         self._answered.add(question.approval)
-        return Decided(Verdict.TAKEN, question)
+        return None
 
 
 def allows(order: Order) -> bool:

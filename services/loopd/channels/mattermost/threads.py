@@ -5,13 +5,13 @@ from collections.abc import Callable
 import anyio
 import anyio.abc
 
-from loopd.channels.mattermost.asked import Decided, Question, Verdict, allows
+from loopd.channels.mattermost.asked import Question, Why, allows
 from loopd.channels.mattermost.feed import Hand
 from loopd.channels.mattermost.posts import Post, Reaction
 from loopd.channels.mattermost.turns import Parts, Turns, Work
-from loopd.channels.mattermost.whom import Order, is_answered, is_heard, order_of_emoji, order_of_text
+from loopd.channels.mattermost.whom import Order, is_answered, is_heard, is_written, order_of_emoji, order_of_text
 from proto.faults import Fault
-from proto.messages.broker import ApprovalAnswer
+from proto.messages.broker import ApprovalAnswer, ApprovalIgnored
 from proto.role.log import logger
 
 Settle = Callable[[Post, bool], None]
@@ -47,14 +47,14 @@ class Threads:
     def hand(self, handed: Hand) -> None:
         """Handle a post, once."""
         post, direct = handed
+        order = order_of_text(post.text)
+        if order is not None and is_written(self._people, post) and self._is_order(order, post):
+            self._settle(post, True)
+            return
         if not is_heard(self._people, post):
             if post.user != self._people.me:
                 self._read.discard(post.thread)
             self._settle(post, False)
-            return
-        order = order_of_text(post.text)
-        if order is not None and self._is_order(order, post):
-            self._settle(post, True)
             return
         thread = self._ledger.thread(post.thread)
         in_work = thread is not None and thread.heard is not None and thread.heard.post == post.id
@@ -130,11 +130,11 @@ class Threads:
             return
 
     def _answer(self, question: Question, user: str, order: Order) -> None:
-        decided = self._asked.answer(question, user)
-        if decided.verdict is Verdict.TAKEN:
+        why = self._asked.answer(question, user)
+        if why is None:
             self._tasks.start_soon(self._hand_on, question, user, order)
         else:
-            _ignored(decided, user)
+            self._ignored(question, user, why)
 
     async def _hand_on(self, question: Question, user: str, order: Order) -> None:
         answer = ApprovalAnswer(approval=question.approval, allow=allows(order), by=f"mattermost {user}")
@@ -146,13 +146,21 @@ class Threads:
                 self._asked.again(question.approval)
             logger().warning("approval-not-answered", approval=question.approval, by=user, code=fault.code)
 
+    def _ignored(self, question: Question, user: str, why: Why) -> None:
+        session = f"mm-{question.thread}"
+        logger().warning("approval-answer-ignored", approval=question.approval, session=session, by=user, why=why)
+        by = f"mattermost {user}"
+        ignored = ApprovalIgnored(session=session, approval=question.approval, by=by, why=why)
+        self._tasks.start_soon(self._broker.ignored, ignored)
+
     # Lanes.
 
     async def _run(self, root: str, lane: _Lane) -> None:
         """Work on what waits in a thread until nothing does."""
         async with self._limiter:
             while lane.waiting:
-                post = min(lane.waiting.values(), key=lambda one: one.order)
+                # In one millisecond a thread's first post comes first, and of the others the one that was told first.
+                post = min(lane.waiting.values(), key=lambda one: (one.at, one.root != ""))
                 del lane.waiting[post.id]
                 lane.work = self._turns.work(post)
                 lane.work.stopping, lane.stopping = lane.stopping, False
@@ -173,14 +181,3 @@ class Threads:
             logger().exception("mattermost-post-failed", session=f"mm-{root}", post=work.post.id)
             return False
         return True
-
-
-def _ignored(decided: Decided, user: str) -> None:
-    question = decided.question
-    logger().warning(
-        "approval-answer-ignored",
-        approval=question.approval,
-        session=f"mm-{question.thread}",
-        by=user,
-        why=decided.verdict.value,
-    )

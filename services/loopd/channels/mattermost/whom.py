@@ -35,12 +35,16 @@ class People(NamedTuple):
     answer_owner: Answer = "all"
 
 
-def is_heard(people: People, post: Post) -> bool:
-    """Whether anything may come of a post at all: no system message, nothing deleted, nobody that is not listened to.
+def is_written(people: People, post: Post) -> bool:
+    """Whether a person wrote a post: no system message, nothing deleted, and none of our own, which bear our mark."""
+    return bool(post.user and post.text.strip()) and not (
+        post.kind or post.deleted or post.key or post.user == people.me
+    )
 
-    One of our own never is: the bot's, and whatever bears our mark.
-    """
-    if post.kind or post.deleted or post.key or post.user == people.me or not post.text.strip():
+
+def is_heard(people: People, post: Post) -> bool:
+    """Whether anything may come of a post: a person wrote it, and one that is listened to."""
+    if not is_written(people, post):
         return False
     return post.user == people.owner or post.user in people.users or post.channel in people.channels
 
