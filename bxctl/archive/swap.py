@@ -97,8 +97,8 @@ def put(home: Path, archive: Archive, time: str, seen: Seen) -> Path | None:
 
 def _fill(new: Path, archive: Archive, seen: Seen) -> None:
     for row in PATHS:
-        if row.path.endswith("/"):
-            _folder(new / row.path)
+        # Under systemd a folder must be there before its daemon is.
+        _folder(new / row.path if row.path.endswith("/") else (new / row.path).parent)
     for file in archive.manifest.files:
         path = new / file.path
         _folder(path.parent)

@@ -11,6 +11,7 @@ import pytest
 from bxctl.archive import swap
 from bxctl.archive.read import Archive
 from proto.faults import Fault
+from proto.home import PATHS
 from tests.bxctl.archive.making import forge, pack, said
 from tests.memoryd.crash import Steps, crash_at
 
@@ -73,6 +74,8 @@ def test_the_new_home_is_in_place_and_the_old_one_beside_it(tmp_path: Path, back
 def test_where_there_is_no_home_one_is_made(tmp_path: Path, backup: Path) -> None:
     assert _restore(tmp_path / "home", backup) is None
     assert _files(tmp_path / "home") == NEW
+    folders = {row.path for row in PATHS if row.path.endswith("/")} | {"local"}
+    assert all((tmp_path / "home" / folder).is_dir() for folder in folders)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "home"]
 
 
