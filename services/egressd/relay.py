@@ -6,10 +6,11 @@ brokerd said yes, a label or the destination itself, ends the call.
 """
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import IO, Final, NamedTuple
 
 import anyio
+import anyio.lowlevel
 import h11
 
 from egressd.config import Relay
@@ -25,6 +26,9 @@ from proto.labels import DataClass
 from proto.messages.broker import EgressAsk, EgressDecision
 
 _PIECE_BYTES: Final = 64 << 10
+_PORTION_BYTES: Final = 2 << 10
+_MANY_LINES: Final = 2_000
+"""Lines of chunks or of events; a piece has as many only where somebody makes crumbs."""
 _AT_ONCE_BYTES: Final = 16 << 10
 _CHANGED: Final = "refused: grants.toml was changed while the call was decided"
 
@@ -171,19 +175,31 @@ async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
 
 
 async def _download(upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
-    drained_at = float("inf")
+    answer_by, drained_at = anyio.current_time() + limits.answer_s, float("inf")
     while not answer.complete:
-        wait_s = min(limits.answer_s if answer.status is None else limits.idle_s, drained_at - anyio.current_time())
-        out = answer.receive(await _received(upstream, max(0.0, wait_s), answer))
-        if answer.broken and answer.status is None:
-            raise Fault("upstream-unreachable", answer.problem)
-        try:
-            await client.send(out)
-        except Gone:
-            answer.client_left = True
-            drained_at = anyio.current_time() + limits.drain_s
-        if answer.broken or answer.read_after_bytes > limits.drain_bytes:
-            raise Garbled
+        now = anyio.current_time()
+        wait_s = min(answer_by - now if answer.status is None else limits.idle_s, drained_at - now)
+        for portion in _portions(await _received(upstream, max(0.0, wait_s), answer)):
+            out = answer.receive(portion)
+            if answer.broken and answer.status is None:
+                raise Fault("upstream-unreachable", answer.problem)
+            try:
+                await client.send(out)
+            except Gone:
+                answer.client_left = True
+                drained_at = anyio.current_time() + limits.drain_s
+            if answer.broken or answer.read_after_bytes > limits.drain_bytes:
+                raise Garbled
+            if answer.complete:
+                break
+            if len(portion) == _PORTION_BYTES:
+                await anyio.lowlevel.checkpoint()
+
+
+def _portions(data: bytes) -> Iterator[bytes]:
+    """What is read in one go: of very many small chunks little, so that nobody else waits for long."""
+    size_bytes = _PORTION_BYTES if data.count(b"\n") > _MANY_LINES else len(data) or 1
+    yield from (data[at : at + size_bytes] for at in range(0, len(data) or 1, size_bytes))
 
 
 async def _received(upstream: Upstream, within_s: float, answer: Answer) -> bytes:
