@@ -12,9 +12,9 @@ from egressd.meter.gemini import Gemini
 from egressd.meter.openai_chat import OpenAiChat
 from egressd.meter.openai_responses import OpenAiResponses
 from egressd.routes import METERS, Route, What, api_of, route
-from proto.rules import Api
+from proto.rules import ModelApi
 
-RELAYED: list[tuple[Api, str, str, What, str]] = [
+RELAYED: list[tuple[ModelApi, str, str, What, str]] = [
     ("openai-chat", "POST", "/v1/chat/completions", "call", ""),
     ("openai-chat", "GET", "/v1/models", "read", ""),
     ("openai-chat", "GET", "/v1/models/gpt-5", "read", ""),
@@ -39,7 +39,7 @@ RELAYED: list[tuple[Api, str, str, What, str]] = [
     ("code-assist", "POST", "/v1internal:retrieveUserQuota", "read", ""),
     ("code-assist", "GET", "/v1internal/operations/abc.1", "read", ""),
 ]
-NOTHING: list[tuple[Api, str, str]] = [
+NOTHING: list[tuple[ModelApi, str, str]] = [
     ("openai-chat", "GET", "/v1/chat/completions"),
     ("openai-chat", "POST", "/chat/completions"),
     ("openai-chat", "POST", "/v1/responses"),
@@ -69,19 +69,21 @@ NOTHING: list[tuple[Api, str, str]] = [
 
 
 @pytest.mark.parametrize(("api", "method", "path", "what", "model"), RELAYED)
-def test_what_is_relayed(api: Api, method: str, path: str, what: What, model: str) -> None:
+def test_what_is_relayed(api: ModelApi, method: str, path: str, what: What, model: str) -> None:
     found = route([api], method, path)
     assert found == Route(api, what, model)
     assert (found.meter is None) == (what != "call")
 
 
 @pytest.mark.parametrize(("api", "method", "path"), NOTHING)
-def test_what_is_not(api: Api, method: str, path: str) -> None:
+def test_what_is_not(api: ModelApi, method: str, path: str) -> None:
     assert route([api], method, path) is None
 
 
 @given(st.sampled_from(RELAYED), st.text(alphabet="/.%:a?#\n ", min_size=1, max_size=3), st.integers(0, 60))
-def test_a_path_with_anything_more_in_it_is_another(row: tuple[Api, str, str, What, str], more: str, at: int) -> None:
+def test_a_path_with_anything_more_in_it_is_another(
+    row: tuple[ModelApi, str, str, What, str], more: str, at: int
+) -> None:
     api, method, path, _, _ = row
     other = path[:at] + more + path[at:]
     found = route([api], method, other)
@@ -113,7 +115,7 @@ def test_the_catalog_of_muse_is_another_path_at_a_gateway() -> None:
     assert route(["openai-chat"], "GET", "/muse-code/models") is None
 
 
-SHAPES: list[tuple[str, list[Api], Api]] = [
+SHAPES: list[tuple[str, list[ModelApi], ModelApi]] = [
     ("/v1/messages/batches", ["openai-chat", "anthropic"], "anthropic"),
     ("/v1/messages", ["openai-chat"], "openai-chat"),
     ("/v1beta/x", [], "gemini"),
@@ -124,5 +126,5 @@ SHAPES: list[tuple[str, list[Api], Api]] = [
 
 
 @pytest.mark.parametrize(("path", "apis", "api"), SHAPES)
-def test_a_refusal_has_the_shape_of_the_path(path: str, apis: list[Api], api: Api) -> None:
+def test_a_refusal_has_the_shape_of_the_path(path: str, apis: list[ModelApi], api: ModelApi) -> None:
     assert api_of(path, apis) == api

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from egressd.meter.usage import Usage
 from egressd.routes import METERS
-from proto.rules import Api
+from proto.rules import ModelApi
 
 
 def pieces(body: bytes, cuts: Iterable[int]) -> list[bytes]:
@@ -14,7 +14,7 @@ def pieces(body: bytes, cuts: Iterable[int]) -> list[bytes]:
     return [body[start:stop] for start, stop in itertools.pairwise(places)]
 
 
-def read(api: Api, body: bytes, cuts: Iterable[int] = ()) -> tuple[Usage, str | None]:
+def read(api: ModelApi, body: bytes, cuts: Iterable[int] = ()) -> tuple[Usage, str | None]:
     """The usage and the model that a meter finds in a body that comes cut."""
     meter = METERS[api]()
     for piece in pieces(body, cuts):

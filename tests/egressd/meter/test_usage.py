@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from egressd.meter.usage import Usage, added, cache_writes, first, latest, tokens, whole_output
 from egressd.routes import METERS
-from proto.rules import Api
+from proto.rules import ModelApi
 from tests.egressd.meter.meters import read
 
 count = st.none() | st.integers(0, 1 << 40)
@@ -74,7 +74,7 @@ def test_reasoning_is_added_only_where_the_total_needs_it(said: tuple[int | None
     assert whole_output(*said) == output
 
 
-def _bodies(untrusted: Any) -> dict[Api, Any]:
+def _bodies(untrusted: Any) -> dict[ModelApi, Any]:
     """The value in the place of a usage, in each API's answer."""
     return {
         "openai-chat": {"model": "m", "usage": untrusted, "choices": untrusted, "x_groq": untrusted},
@@ -96,20 +96,20 @@ _OTHERS: list[Any] = [None, "x", 3, [], [1], {"response": 3}, {"message": "x"}, 
 
 
 @pytest.mark.parametrize("api", METERS)
-def test_what_is_no_usage_counts_nothing(api: Api) -> None:
+def test_what_is_no_usage_counts_nothing(api: ModelApi) -> None:
     for value in [*NO_COUNTS[:6], *({name: bad} for name in _NAMES for bad in _BAD)]:
         assert read(api, json.dumps(_bodies(value)[api]).encode()) == (Usage(), "m"), value
 
 
 @pytest.mark.parametrize("api", METERS)
-def test_an_answer_of_another_shape_counts_nothing(api: Api) -> None:
+def test_an_answer_of_another_shape_counts_nothing(api: ModelApi) -> None:
     for text in map(json.dumps, _OTHERS):
         for body in (text, f"data: {text}\n\n", f"[{text}]"):
             assert read(api, body.encode()) == (Usage(), None), body
 
 
 @pytest.mark.parametrize("api", METERS)
-def test_a_deep_value_cannot_stop_it(api: Api) -> None:
+def test_a_deep_value_cannot_stop_it(api: ModelApi) -> None:
     deep = b"[" * 20_000
     bodies = json.dumps(_bodies("DEEP")[api]).encode().replace(b'"DEEP"', deep)
     for body in (bodies, b"data: " + bodies + b"\n\n", b"[" + bodies, deep):
@@ -117,6 +117,6 @@ def test_a_deep_value_cannot_stop_it(api: Api) -> None:
 
 
 @given(st.sampled_from(sorted(METERS)), st.binary(max_size=200))
-def test_no_bytes_can_stop_it(api: Api, body: bytes) -> None:
+def test_no_bytes_can_stop_it(api: ModelApi, body: bytes) -> None:
     for begin in (b"", b"data: ", b"{", b"[{"):
         read(api, begin + body + b"\n\n")

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from egressd.meter.usage import Usage
-from proto.rules import Api
+from proto.rules import ModelApi
 
 EVENTS = "text/event-stream"
 JSON = "application/json"
@@ -14,7 +14,7 @@ class Stream(NamedTuple):
     """An answer's body as a provider sends it, with the usage and the model that are in it."""
 
     name: str
-    api: Api
+    api: ModelApi
     body: bytes
     usage: Usage
     model: str | None

@@ -6,13 +6,13 @@
 from pathlib import Path
 
 from egressd.meter.usage import Usage
-from proto.rules import Api
+from proto.rules import ModelApi
 from tests.egressd.streams.shape import Stream
 
 _FOLDER = Path(__file__).parent
 
 
-def _recorded(api: Api, model: str | None, usage: Usage) -> Stream:
+def _recorded(api: ModelApi, model: str | None, usage: Usage) -> Stream:
     name = f"litellm-{api}"
     return Stream(name=name, api=api, body=(_FOLDER / f"{name}.sse").read_bytes(), usage=usage, model=model)
 
