@@ -16,7 +16,7 @@ from bxctl.systemd.view import APART, LOCAL, SERVICES, passed_to
 from proto.home import SYSTEM_HOME
 
 _SECONDS: Final = 20.0
-_OLDEST_SYSTEMD: Final = 249
+_OLDEST_SYSTEMD: Final = 252
 _ASKED: Final = "Id,LoadState,ActiveState,UnitFileState,NRestarts,NeedDaemonReload,ConditionResult"
 _PREFIX: Final = re.compile(r"^ExecStart=(?P<prefix>/\S*)/bin/", re.MULTILINE)
 _VERSION: Final = ("systemctl", "--version")

@@ -40,7 +40,13 @@ def install(
 
     Example: bxctl install --dry-run
     """
+    from bxctl.supervise.lock import is_held
+
     place = _place(prefix, user=user)
+    if is_held(Path(place.home) / "state" / "bxctl"):
+        raise Fault(
+            "box-is-up", f"bxctl up runs the box at {place.home}; stop it first, since systemd takes its sockets"
+        )
     whose = owner or os.environ.get("SUDO_USER") or login_name()
     _do(place, steps.install(place, whose, model=model, start=start), dry_run=dry_run, json=json)
     if not (dry_run or json):

@@ -20,6 +20,7 @@ from typing import Final
 _BOOT: Final = Path(__file__).with_name("boot.sh")
 _SYSTEMD: Final = Path("/lib/systemd/systemd")
 _PROGRAMS: Final = ("unshare", "nsenter", "mount", "pivot_root", "ip", "systemctl")
+_NAMESPACES: Final = ("unshare", "--mount", "--pid", "--cgroup", "--net", "--fork", "--mount-proc", "true")
 _CLONE_NEWNET: Final = 0x40000000
 _BOOT_SECONDS: Final = 30.0
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,7 +35,10 @@ def missing() -> str | None:
         return "systemd is not installed"
     if lacking := [name for name in _PROGRAMS if shutil.which(name, path=PATH) is None]:
         return f"not installed: {', '.join(lacking)}"
-    return None if _cgroup2() else "there is no cgroup2 tree in which a folder can be made"
+    if _cgroup2() is None:
+        return "there is no cgroup2 tree in which a folder can be made"
+    tried = subprocess.run(_NAMESPACES, check=False, capture_output=True, text=True)
+    return None if tried.returncode == 0 else f"no namespaces can be made: {tried.stderr.strip()}"
 
 
 def _cgroup2() -> Path | None:

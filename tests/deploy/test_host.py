@@ -3,6 +3,7 @@ word; each daemon is killed, systemd itself too; and what no unit may do is trie
 """
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -43,6 +44,7 @@ PROBE = "/opt/boxmaker/probe.py"
 GUIDE = tree.ROOT / "docs" / "install.md"
 
 
+@functools.cache
 def _cannot() -> str | None:
     if reason := missing():
         return reason
@@ -172,6 +174,17 @@ def test_the_guide_word_by_word(boxed: Boxed) -> None:
     rows = json.loads(boxed.follow("bxctl destinations --json"))["destinations"]
     assert {row["destination"]: row["ready"] for row in rows}["openai"]
     assert boxed.follow("bxctl doctor").endswith("nothing is wrong\n")
+
+
+def test_the_network_of_the_host_is_its_own(boxed: Boxed) -> None:
+    """And a server of a test can be put into it."""
+    with boxed.host.network():
+        server = socket.create_server(("127.0.0.1", 0))
+    with server:
+        port = server.getsockname()[1]
+        boxed.host.run("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}")
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port)).close()
 
 
 def test_the_embedded_model_starts_with_the_first_question(boxed: Boxed) -> None:

@@ -12,7 +12,9 @@ from bxctl.systemd import environment, steps
 from bxctl.systemd.apart import put_apart
 from bxctl.systemd.units import OWN, SYSTEM, files
 from proto.faults import Fault
+from tests.bxctl.conftest import Bxctl, bxctl
 
+__all__ = ["bxctl"]  # a fixture
 BXCTL = (sys.executable, "-P", "-m", "bxctl.cli")
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for the system")
 
@@ -46,6 +48,14 @@ def test_a_path_that_no_unit_can_name_is_refused(tmp_path: Path) -> None:
     said = _bxctl("install", "--dry-run", "--prefix", str(tmp_path / "a b"))
     assert said.returncode == 1
     assert "a unit can name a path of letters, digits and ._@+- only" in said.stderr
+
+
+@ROOT
+def test_a_box_that_is_up_by_hand_is_not_taken_over(monkeypatch: pytest.MonkeyPatch, bxctl: Bxctl) -> None:
+    monkeypatch.setattr("bxctl.supervise.lock.is_held", lambda folder: folder == Path("/var/lib/boxmaker/state/bxctl"))
+    result = bxctl("install", "--dry-run")
+    assert result.code == 1
+    assert result.err.startswith("bxctl: bxctl up runs the box at /var/lib/boxmaker; stop it first")
 
 
 @ROOT
