@@ -91,7 +91,7 @@ def _may(home: Path) -> None:
     """Refuse who cannot put a home in the place of this one.
 
     Raises:
-        Fault: `peer-refused`: it is another user's; `socket-path-too-long`.
+        Fault: `peer-refused`: it is another user's; `restore-failed`: its folder is; `socket-path-too-long`.
 
     """
     if over := too_long_bytes(home):
@@ -104,6 +104,8 @@ def _may(home: Path) -> None:
         raise Fault("restore-failed", f"{home}: {error.strerror or error}") from None
     if os.geteuid() not in (0, owner):
         raise Fault("peer-refused", f"the box at {home} is another user's; run the same command by sudo")
+    if not os.access(home.parent, os.W_OK):
+        raise Fault("restore-failed", f"you may not write into {home.parent}; run the same command by sudo")
 
 
 def _fits(home: Path, archive: Archive) -> None:

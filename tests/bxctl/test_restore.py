@@ -178,3 +178,13 @@ def test_another_users_home_is_refused(bxctl: Bxctl, made: Path, backup: Path, m
     result = bxctl("restore", str(backup))
     assert result.code == 1
     assert "is another user's; run the same command by sudo" in result.err
+
+
+def test_a_folder_that_is_not_ones_own_is_refused_before_anything(
+    bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a system install, where the home is the box's user's and the folder above it is root's."""
+    monkeypatch.setattr(os, "access", lambda path, _: path != made.parent)
+    result = bxctl("restore", str(backup))
+    assert (result.code, result.out) == (1, "")
+    assert f"you may not write into {made.parent}; run the same command by sudo" in result.err
