@@ -198,8 +198,12 @@ def _reading(found: Route, body: IO[bytes], quirks: Sequence[str]) -> tuple[Name
     """What a body names as it leaves, and the body itself where it is changed."""
     body.seek(0)
     data = body.read()
-    changed = rewritten(found.api, data, quirks)
-    return named(found.api, data if changed is None else changed, found.model), changed
+    try:
+        changed = rewritten(found.api, data, quirks)
+        return named(found.api, data if changed is None else changed, found.model), changed
+    except RecursionError:
+        # Newer Pythons read JSON that is nested deeper than they can follow.
+        raise Fault("request-invalid", "the body of the request is nested too deep") from None
 
 
 def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:

@@ -1,8 +1,12 @@
 """A body is read as every reader would read it, or not at all; and what is costly to read is not read."""
 
+import io
+
 import pytest
 
+from egressd import calls
 from egressd.bodies import field, parse
+from egressd.routes import Route
 from proto.faults import Fault
 
 TEXT = b"a word, another: [1] {2} " * 30_000
@@ -24,3 +28,12 @@ def test_a_long_text_and_a_large_image_are_read() -> None:
 @pytest.mark.parametrize("key", ["tools", "Tools", "TOOLS", "to_ols", "tool\u017f"])
 def test_a_field_is_found_however_a_reader_may_spell_it(key: str) -> None:
     assert field({key: [1]}, "tools") == [1]
+
+
+def test_a_body_that_is_nested_deeper_than_can_be_followed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(calls, "named", named)
+    with pytest.raises(Fault, match="nested too deep"):
+        calls._reading(Route("openai-responses", "call"), io.BytesIO(b"{}"), ())
