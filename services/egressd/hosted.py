@@ -56,12 +56,18 @@ _OPENAI_FIELDS: Final = {
     "enablesearch": "web_search",
     "plugins": "plugins",
     "prompt": "stored_prompt",
+    "promptid": "stored_prompt",
+    "vectorstoreids": "file_search",
+    "datasources": "file_search",
     "extrabody": "extra_body",
 }
-"""Fields beside `tools`: OpenAI's and xAI's search, DashScope's, OpenRouter's plugins, a prompt kept at OpenAI (which
-may name tools of its own), and what LiteLLM's proxy puts into the request that it makes of this one."""
-_SEARCHING_MODEL: Final = re.compile(r"-search-(?:preview|api)|:online\Z|(?:\A|/)compound(?:-|\Z)", re.IGNORECASE)
-"""Models that search by themselves: OpenAI's gpt-…-search-preview, OpenRouter's :online, Groq's compound."""
+"""Fields beside `tools`: OpenAI's and xAI's search, DashScope's, OpenRouter's plugins, a prompt kept at OpenAI or in
+LiteLLM's proxy (which may name tools of its own), the stores that the proxy and Azure search, and what the proxy puts
+into the request that it makes of this one."""
+_SEARCHING_MODEL: Final = re.compile(
+    r"-search-(?:preview|api)|:online\Z|(?:\A|/)(?:compound|sonar)(?:-|\Z)", re.IGNORECASE
+)
+"""Models that search by themselves: OpenAI's gpt-…-search-preview, OpenRouter's :online, Groq's compound, Perplexity's."""
 _GEMINI_CLIENT: Final = frozenset({"functiondeclarations", "computeruse"})
 _GEMINI_HOSTED: Final = {
     "googlesearch": "web_search",
