@@ -67,7 +67,7 @@ into the request that it makes of this one."""
 _SEARCHING_MODEL: Final = re.compile(
     r"-search-(?:preview|api)|:online\Z|(?:\A|/)(?:compound|sonar)(?:-|\Z)", re.IGNORECASE
 )
-"""Models that search by themselves: OpenAI's gpt-…-search-preview, OpenRouter's :online, Groq's compound, Perplexity's."""
+"""Models that search by themselves: OpenAI's gpt-…-search-preview, OpenRouter's :online, Groq's, Perplexity's."""
 _GEMINI_CLIENT: Final = frozenset({"functiondeclarations", "computeruse"})
 _GEMINI_HOSTED: Final = {
     "googlesearch": "web_search",
