@@ -57,7 +57,7 @@ def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
         assert _refused(path).code == "backup-invalid"
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_file_of_which_a_byte_was_changed_is_refused_or_the_same(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "x"
