@@ -96,13 +96,19 @@ def path_of(name: str, where: Folders) -> Path:
 
 def is_running(place: Place) -> bool:
     """Whether there is a systemd to speak to."""
-    return Path(os.environ.get("XDG_RUNTIME_DIR", "/run") + "/systemd").is_dir() if place.user else _RUNNING.is_dir()
+    return Path(_runtime_folder(), "systemd").is_dir() if place.user else _RUNNING.is_dir()
+
+
+def _runtime_folder() -> str:
+    """Where a user's service manager is spoken to; a shell got by `su` does not name it."""
+    return os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
 
 
 def _run(about: str, *command: str, check: bool = True) -> Step:
     def act() -> None:
         try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
+            environ = {**os.environ, "XDG_RUNTIME_DIR": _runtime_folder()}
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS, env=environ)
         except OSError as error:
             raise Fault("install-failed", f"{command[0]} cannot be run: {error.strerror}") from None
         except subprocess.TimeoutExpired:
