@@ -93,7 +93,7 @@ class Calls:
             # Looked up again: the owner may have changed the file while the body came.
             place, found = self._found(asked, head, client)
             auth = auth_of(asked, place)
-            read = await self._read(found, body, place)
+            read = self._masked(await self._read(found, body, place), auth, found, place)
             size_bytes = body.seek(0, os.SEEK_END)
             body.seek(0)
             call_id = f"model-{secrets.token_hex(8)}"
@@ -131,6 +131,14 @@ class Calls:
             body.truncate()
             body.write(changed)
         return read
+
+    def _masked(self, read: Named, auth: Auth, found: Route, place: Place) -> Named:
+        """What a body names as it may be written down: a program that has seen a key could name a model so."""
+        try:
+            mask = Redactor(*carried(auth, found.api, place, self._credentials).secrets).text
+        except Fault:
+            return read  # without the key it is refused, when brokerd has been told
+        return read._replace(model=mask(read.model), hosted_tools=tuple(map(mask, read.hosted_tools)))
 
     async def _booked(self, call: _Ready, client: Client) -> None:
         """Relay a call that has a row, written now and settled at the end, whatever ends the call."""

@@ -143,7 +143,7 @@ def _about(left: Left, turn: int, status: int, model: str | None) -> ContextAbou
         auth=left.auth,
         route=left.route,
         method=left.method,
-        path=clip(left.redactor.whole(left.path.encode("utf-8", "replace")).decode("utf-8", "replace"), _LONG_CHARS),
+        path=clip(left.redactor.text(left.path), _LONG_CHARS),
         status=status,
         model=clip(model or left.model, _SHORT_CHARS),
     )

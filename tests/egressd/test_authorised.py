@@ -216,3 +216,18 @@ def test_a_destination_is_ready_when_it_has_what_it_needs(home: Path, box: Box) 
     told = box.ask("owner-egress", egress.Destinations(), egress.DestinationsReply)
     ready = {one.destination: one.ready for one in told.destinations}
     assert ready == {"a": True, "b": False, "c": True, "d": False, "e": False, "f": True}
+
+
+def test_a_key_that_a_program_names_a_model_by_is_written_down_nowhere(
+    home: Path, box: Box, broker: FakeBroker, rows: Rows
+) -> None:
+    body = json.dumps({"model": KEY, "messages": [], "tools": [{"type": KEY}]}).encode()
+    with upstream(answer(b"{}")) as up:
+        rules(home, base_url=up.url, credential="UP_KEY", auth=["key"])
+        refused = own.exchange(own.opened(box, auth="key"), own.request("/v1/chat/completions", body))
+        assert (refused.status, refused.error["code"]) == (403, "hosted-tool")
+    masked = "*" * len(KEY)
+    assert KEY not in refused.body.decode()
+    assert [(asked.model, asked.hosted_tools) for asked in broker.asked] == [(masked, [masked])]
+    assert [row.model for row in rows()] == [masked]
+    assert KEY not in box.log("egressd")

@@ -73,9 +73,7 @@ class Answer:
     def model(self) -> str | None:
         """The model that the upstream named; a key in it is masked, however it was escaped on the wire."""
         model = None if self._meter is None else self._meter.model
-        return (
-            None if model is None else self._redactor.whole(model.encode("utf-8", "replace")).decode("utf-8", "replace")
-        )
+        return None if model is None else self._redactor.text(model)
 
     @property
     def reusable(self) -> bool:

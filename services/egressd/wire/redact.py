@@ -30,6 +30,10 @@ class Redactor:
         """A text that is not part of the stream, masked."""
         return text if self._pattern is None else self._pattern.sub(_mask, text)
 
+    def text(self, text: str) -> str:
+        """As `whole`, of a text."""
+        return text if self._pattern is None else self.whole(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
     def feed(self, piece: bytes) -> bytes:
         """What may go on now."""
         if self._pattern is None:
