@@ -30,6 +30,11 @@ def is_edit_id(text: str) -> bool:
     return re.match(forms.EDIT.pattern, text) is not None
 
 
+def is_approval_id(text: str) -> bool:
+    """Whether a text has the form of an approval id."""
+    return re.match(forms.APPROVAL.pattern, text) is not None
+
+
 def is_traceparent(text: str) -> bool:
     """Whether a text has the form of a W3C traceparent."""
     return re.match(forms.TRACEPARENT.pattern, text) is not None

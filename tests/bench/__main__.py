@@ -72,6 +72,21 @@ def _spend() -> None:
         _say([spend.measure(home)])
 
 
+def _threads() -> None:
+    from tests.bench import threads
+
+    with _home() as home:
+        for line in threads.measure(home):
+            _say([line])
+
+
+def _breaks() -> None:
+    from tests.bench import threads
+
+    with _home() as home:
+        _say([threads.breaks(home)])
+
+
 def _soak() -> None:
     from tests.egressd import soak
 
@@ -99,7 +114,9 @@ MEASURES: Final[dict[str, Callable[[], None]]] = {
     "egress": _egress,
     "recall": _recall,
     "spend": _spend,
+    "threads": _threads,
     "soak": _soak,
+    "breaks": _breaks,
     "hostile": _hostile,
     "kills": _kills,
 }

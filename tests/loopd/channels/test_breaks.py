@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from proto.messages.broker import ToolRequest
+from proto.messages.broker import ApprovalIgnored, ToolRequest
 from tests.e2e.box import Box
 from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
@@ -138,6 +138,8 @@ async def test_killed_while_the_owner_is_asked_it_goes_on_and_is_answered_once(h
         box.start("loopd")
         await until(lambda: "the answer" in outside.said(server.dm, root))
         assert len(outside.broker.of(ToolRequest)) == 1
+        server.say(server.owner, server.dm, "approve", root)
+        await until(lambda: [one.why for one in outside.broker.of(ApprovalIgnored)] == ["late"])
 
 
 @pytest.mark.kill

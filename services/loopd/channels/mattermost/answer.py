@@ -125,12 +125,16 @@ class Answer:
         self._changed.set()
         self._ended.set()
 
-    async def recover(self) -> None:
-        """Take over what is in the thread of this answer already."""
+    async def recover(self) -> dict[str, str]:
+        """Take over what is in the thread of this answer already; the turn's other posts, by their parts."""
+        others = {}
         for part, (post, text) in (await self._poster.found()).items():
             if part.isdigit():
                 self.growing.found(int(part), post, text)
+            else:
+                others[part] = post
         self.search = False
+        return others
 
     async def run(self) -> bool:
         """Keep the thread as the answer is, until its final form stands there; whether it does."""

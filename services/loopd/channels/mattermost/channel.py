@@ -29,6 +29,7 @@ from proto.role.log import logger
 SESSIONS: Final = "mm-"
 """How the ids of this channel's sessions begin."""
 _HELLO: Final = "hello"
+_TIDY_SECONDS: Final = 20.0
 
 
 class Channel:
@@ -92,6 +93,7 @@ class Channel:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             self._threads = Threads(tasks, Turns(parts), parts, self._settle)
+            tasks.start_soon(self._tidy)
             await self._keep_linked()
 
     async def _people(self) -> People:
@@ -202,8 +204,16 @@ class Channel:
     def _settle(self, post: Post, kept: bool) -> None:
         self._fed(feeds.Settled(post.channel, post.id, kept))
 
+    async def _tidy(self) -> None:
+        while True:
+            await anyio.sleep(_TIDY_SECONDS)
+            self._do(self._feed.tidy())
+
     def _fed(self, event: feeds.Event) -> None:
-        for command in self._feed.handle(event):
+        self._do(self._feed.handle(event))
+
+    def _do(self, commands: list[feeds.Command]) -> None:
+        for command in commands:
             match command:
                 case feeds.ListChannels():
                     self._tasks.start_soon(self._list)

@@ -18,8 +18,6 @@ from loopd.channels.mattermost.posts import Post, Reaction, is_id, post_of, reac
 
 OVERLAP_MS: Final = 60_000
 """The mark stays so far behind the newest post: one whose time is a little older may become visible after it."""
-_KEEP_EVERY: Final = 200
-"""A mark that only posts of no interest moved is written so seldom."""
 _DIRECT: Final = "D"
 
 
@@ -129,7 +127,7 @@ class _Followed:
         self.caught_up = False
         self.generation = 0
         self.waiting: dict[str, Post] = {}
-        self.moved = 0
+        self.is_dirty = False
 
     @property
     def mark(self) -> tuple[int, str]:
@@ -170,10 +168,15 @@ class Feed:
         for followed in self._followed.values():
             followed.caught_up = False
 
-    def is_direct(self, channel: str) -> bool:
-        """Whether a channel is a direct one."""
-        followed = self._followed.get(channel)
-        return followed is not None and followed.channel.direct
+    def tidy(self) -> list[Command]:
+        """Keep what only posts of no interest have moved: for each of them alone it would be too much.
+
+        Without it a start with other settings would take up what was said long ago to nobody.
+        """
+        dirty = [followed for followed in self._followed.values() if followed.is_dirty]
+        for followed in dirty:
+            followed.is_dirty = False
+        return [Keep(followed.channel.id, followed.kept) for followed in dirty]
 
     # Breaks.
 
@@ -307,14 +310,10 @@ class Feed:
         if was:
             return []
         followed.known[post] = at, True
-        if kept:
-            followed.must_keep[post] = at
-        followed.moved += 1
+        followed.must_keep[post] = at
         self._advance(followed)
-        if not kept and followed.moved < _KEEP_EVERY:
-            return []
-        followed.moved = 0
-        return [Keep(channel, followed.kept)]
+        followed.is_dirty = not kept
+        return [Keep(channel, followed.kept)] if kept else []
 
     def _advance(self, followed: _Followed) -> None:
         """Move the mark over what is settled and old enough."""

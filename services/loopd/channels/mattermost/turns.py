@@ -25,6 +25,7 @@ from loopd.session.records import Record, ToolResult, User
 from loopd.session.store import Store
 from loopd.turn.steps import Said
 from proto.faults import Fault
+from proto.ids import is_approval_id
 from proto.labels import PRIVATE, DataClass, Label
 from proto.messages.loop import ChatApproval, ChatDelta, ChatDone, ChatFailed, ChatOpened, ChatTool
 from proto.role.clock import stamp
@@ -138,7 +139,11 @@ class Turns:
                 # What was said of the old text is no answer to the new one.
                 work.post, work.edited, work.stopping = edited, None, False
             if edited is None and await self._is_logged(work):
-                await answer.recover()
+                for part, there in (await answer.recover()).items():
+                    if is_approval_id(part):
+                        # Of a call that a crash ended: whoever answers it now is late.
+                        self._asked.ask(Question(part, work.post.thread, there))
+                        self._asked.close(part)
                 events = self._conversations.go_on(tasks, self._session(work), again=again)
             else:
                 events = await self._said(tasks, work, answer, read_before=read_before)

@@ -169,6 +169,7 @@ def play(server: Server, steps: list[tuple[str, Any]]) -> None:
                 next(server.seq)
             case "rest":
                 server.time += 2 * OVERLAP_MS
+                server.do(server.feed.tidy())
             case _:
                 raise AssertionError(name)
 
@@ -300,6 +301,16 @@ def test_a_channel_that_nobody_listed_is_read_when_something_is_said_in_it() -> 
     (read,) = handed(commands)
     assert isinstance(read, Read)
     assert [one.post.id for one in feed.handle(Page(read, (), more=False)) if isinstance(one, Hand)] == [identity(1)]
+
+
+def test_what_is_of_no_interest_is_kept_once_in_a_while() -> None:
+    feed = caught_up()
+    feed.handle(posted(1, made(1, 10)))
+    assert feed.handle(Settled(CHANNEL.id, identity(1), kept=False)) == []
+    (command,) = feed.tidy()
+    assert isinstance(command, Keep)
+    assert command.kept.done == {identity(1): 10}
+    assert feed.tidy() == []
 
 
 @pytest.mark.parametrize("value", [None, 3, "no json", "[]", '{"id": "short"}', '{"id": 5}'])
