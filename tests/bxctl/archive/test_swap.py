@@ -52,7 +52,7 @@ def backup(tmp_path: Path) -> Path:
 @contextmanager
 def _crash_at(last: int | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     with monkeypatch.context() as patch, crash_at(last) as steps:
-        for where, name in ((swap, "exchange"), (os, "mkdir"), (os, "utime"), (os, "rmdir")):
+        for where, name in ((swap, "exchange"), (os, "utime"), (os, "rmdir")):
             real = getattr(where, name)
             patch.setattr(where, name, lambda *a, _real=real, _name=name, **k: steps.step(_name, _real, *a, **k))
         patch.setattr(os, "sync", lambda: None)
@@ -103,7 +103,7 @@ def test_whatever_cuts_it_off_there_is_a_whole_home_and_the_next_one_finishes(
             _restore(home, backup)
         if count is None:
             count = steps.count
-            assert {"exchange" if there else "rename", "mkdir", "write", "fsync"} <= {*steps.names}
+            assert {"exchange" if there else "rename", "write", "fsync"} <= {*steps.names}
         found = {name: data for name, data in _files(home).items() if name != ".restoring"}
         assert found in (OLD if there else {}, after), last
         # Whoever comes next: the same restore, or a start that knows nothing of it.
@@ -115,7 +115,7 @@ def test_whatever_cuts_it_off_there_is_a_whole_home_and_the_next_one_finishes(
         assert all(files in (OLD, after) for files in kept.values())
         shutil.rmtree(place)
         last += 1
-    assert last > 20
+    assert last >= 15
 
 
 def test_another_backup_is_put_in_place_after_one_that_was_cut_off(
