@@ -84,6 +84,11 @@ def _bind(path: Path, kind: socket.SocketKind) -> socket.socket:
     return listener
 
 
+def linked(path: Path) -> Fault:
+    """What is said of a place where a symbolic link stands: it may lead anywhere, and is not followed."""
+    return Fault("socket-not-ours", f"{path}: there is a symbolic link; move it away")
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file beside a socket, so that two daemons do not check and bind at once."""
@@ -93,7 +98,7 @@ def _locked(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise Fault("socket-not-ours", f"{lock}: there is a symbolic link; move it away") from None
+        raise linked(lock) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

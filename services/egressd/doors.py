@@ -17,7 +17,7 @@ import msgspec
 from proto.faults import Fault
 from proto.ids import DestinationName, SessionId
 from proto.role import durable
-from proto.role.listen import listen
+from proto.role.listen import linked, listen
 from proto.role.log import logger
 from proto.role.serve import next_client
 from proto.rules import Auth
@@ -118,7 +118,7 @@ class Doors:
     def _stand(self, door: Door) -> None:
         path = self.path(door.session)
         if path.parent.is_symlink():
-            raise Fault("socket-not-ours", f"{path.parent}: there is a symbolic link; move it away")
+            raise linked(path.parent)
         listening = listen(path)
         standing = self._standing[door.session] = Standing(door)
         self._tasks.start_soon(self._accept, standing, listening)
