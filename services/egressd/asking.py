@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -15,6 +16,9 @@ _CONNECT_WITHIN_S: Final = 2.0
 _MOST_AT_ONCE: Final = MOST_CONNECTIONS * 3 // 4
 """brokerd tells what comes above its bound that it is busy; a question waits here for its turn instead."""
 
+_MOST_OF_ONE: Final = _MOST_AT_ONCE // 2
+"""Of one session, so that another's question does not wait behind all of those that a busy one has."""
+
 
 class Asking:
     """Asks over brokerd's socket for decisions."""
@@ -23,6 +27,7 @@ class Asking:
         self._path = path
         self._limits = limits
         self._turns = anyio.CapacityLimiter(_MOST_AT_ONCE)
+        self._of_one: WeakValueDictionary[str | None, anyio.CapacityLimiter] = WeakValueDictionary()
 
     async def __call__(self, request: EgressAsk) -> EgressDecision:
         """What brokerd says.
@@ -31,7 +36,8 @@ class Asking:
             Fault: it does not answer, or answers with an error.
 
         """
-        async with self._turns:
+        own = self._of_one.setdefault(request.session, anyio.CapacityLimiter(_MOST_OF_ONE))
+        async with own, self._turns:
             decision: EgressDecision = await call(
                 self._path,
                 request,
