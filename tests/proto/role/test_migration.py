@@ -7,7 +7,7 @@ import pytest
 
 from proto import home as homes
 from proto.faults import Fault
-from proto.role import migration
+from proto.role import durable, migration
 from proto.role.migration import Step, held
 from tests.memoryd.crash import crash_at
 
@@ -116,7 +116,7 @@ def test_a_disk_that_refuses_is_told_of(home: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device", "there")
 
     with monkeypatch.context() as patch:
-        patch.setattr(migration.durable, "replace", full)
+        patch.setattr(durable, "replace", full)
         with pytest.raises(Fault, match="there: No space left on device; what loopd keeps is not up to date yet"):
             _bring_up(home)
     _bring_up(home)
