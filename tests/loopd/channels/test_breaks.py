@@ -13,7 +13,7 @@ from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
 from tests.loopd.channels.breaking import soak
 from tests.loopd.channels.thread_rig import linked, threads
-from tests.loopd.rig import until
+from tests.loopd.rig import loopd, until
 
 pytestmark = pytest.mark.anyio
 ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
@@ -83,6 +83,18 @@ async def test_a_server_that_is_not_there_at_the_start_is_waited_for(home: Path)
         async with linked(outside):
             root = server.say(server.owner, server.dm, "hello")
             await outside.answered(server.dm, "late", root=root)
+
+
+async def test_an_owner_whom_the_server_does_not_know_yet_is_asked_for_again(home: Path) -> None:
+    with threads(home, [{"text": "hello"}]) as outside:
+        server = outside.server
+        server.owner["username"] = "somebody"
+        async with loopd(home):
+            await until(lambda: sum("username/owner" in asked for asked in outside.gateway.asked) > 1)
+            server.owner["username"] = "owner"
+            await until(lambda: server.connected > 0)
+            root = server.say(server.owner, server.dm, "here I am")
+            await outside.answered(server.dm, "hello", root=root)
 
 
 async def test_a_reaction_that_came_while_nobody_listened_is_taken(home: Path) -> None:

@@ -54,17 +54,16 @@ class Channel:
         self._listening: anyio.CancelScope | None = None
 
     async def run(self) -> None:
-        """Run until cancelled.
+        """Run until cancelled, and leave the rest of loopd alone.
 
-        A channel that cannot run at all says so in the log, and the rest of loopd goes on. After a fault of its own it
-        begins again, as after a crash: the ledger says where.
+        What the owner can mend without a restart (a token, a right) is tried again. After a fault of its own the
+        channel begins again, as after a crash: the ledger says where.
         """
         while True:
             try:
                 await self._serve()
             except CallRefused as refused:
                 logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
-                return
             except Fault as fault:
                 logger().error("mattermost-not-started", why=fault.message, runbook=fault.runbook)
                 return
@@ -148,10 +147,7 @@ class Channel:
         with anyio.CancelScope() as scope:
             self._listening = scope
             try:
-                self._socket = await self._port.socket()
-                await self._linked(links.Opened())
-                async for event in self._socket.events():
-                    await self._came(event)
+                await self._hear(await self._port.socket())
             except Gone as gone:
                 await self._broken(str(gone), None)
             except Refused as refused:
@@ -160,10 +156,17 @@ class Channel:
                     # Only the owner can mend this: there is no hurry.
                     rest_s = self._config.reconnect_most_s
                 await self._broken(str(refused), rest_s, "mattermost-refused")
-            finally:
-                if self._socket is not None:
-                    await self._socket.close()
-                    self._socket = None
+
+    async def _hear(self, socket: Socket) -> None:
+        self._socket = socket
+        try:
+            await self._linked(links.Opened())
+            async for event in socket.events():
+                await self._came(event)
+        finally:
+            await socket.close()
+            if self._socket is socket:
+                self._socket = None
 
     async def _broken(self, why: str, rest_s: float | None, runbook: str = "mattermost-unreachable") -> None:
         logger().warning("mattermost-broken", why=why, runbook=runbook)
