@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from egressd.text import Text, bounded, decode
+from egressd.text import Text, bounded, decode, visible
 
 _LEFT_OUT: Final = frozenset({
     "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "canvas", "audio", "video",
@@ -42,7 +42,7 @@ def html(body: bytes, charset: str | None, url: str, limit_bytes: int) -> Text:
     page = _Page(url, limit_bytes)
     page.read(LexborHTMLParser(decode(body, named)).root)
     title = _SPACE.sub(" ", page.title or "").strip()
-    return bounded(f"{title}\n\n{_folded(page.whole())}".strip(), limit_bytes)
+    return bounded(f"{title}\n\n{_folded(visible(page.whole()))}".strip(), limit_bytes)
 
 
 class _Page:

@@ -45,8 +45,12 @@ def _known(charset: str | None) -> str | None:
 
 def bounded(text: str, limit_bytes: int) -> Text:
     """A text without control characters, cut to a length in UTF-8."""
-    clean = _CONTROL.sub("", text)
-    data = clean.encode("utf-8", "replace")
+    data = visible(text).encode("utf-8", "replace")
     if len(data) <= limit_bytes:
         return Text(data.decode("utf-8"), truncated=False)
     return Text(data[:limit_bytes].decode("utf-8", "ignore"), truncated=True)
+
+
+def visible(text: str) -> str:
+    """A text without control characters."""
+    return _CONTROL.sub("", text)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from egressd.page import html
@@ -85,6 +85,7 @@ piece = st.sampled_from(
 
 
 @given(st.lists(piece | st.text(max_size=5), max_size=40).map("".join))
+@example("<a href='/x'><a href='/x'><p>\x1f")
 def test_no_page_can_stop_the_reader(page: str) -> None:
     text = _text(page.encode("utf-8", "replace"))
     assert not re.search(r"\n{3}|[\x00-\x08\x0b-\x1f]", text)
