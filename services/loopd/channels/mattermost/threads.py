@@ -1,6 +1,8 @@
 """The posts of each thread one after the other, in the order of their times; several threads at once."""
 
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -14,6 +16,8 @@ from proto.faults import Fault
 from proto.messages.broker import ApprovalAnswer, ApprovalIgnored
 from proto.role.log import logger
 
+_EARLY: Final = 100
+"""So many reactions on posts that are no question are remembered."""
 Settle = Callable[[Post, bool], None]
 """Told of a post of which all is done, and whether that must be remembered."""
 
@@ -41,6 +45,7 @@ class Threads:
         self._settle = settle
         self._limiter = anyio.CapacityLimiter(parts.config.turns_at_once)
         self._lanes: dict[str, _Lane] = {}
+        self._early: deque[Reaction] = deque(maxlen=_EARLY)
         self._read: set[str] = set()
         """Threads of which every post up to now is known to be in the log, or not to belong there."""
 
@@ -99,6 +104,14 @@ class Threads:
                     self._stop_lane(root)
         elif question is not None:
             self._answer(question, reaction.user, order)
+        else:
+            self._early.append(reaction)
+
+    def _questioned(self, post: str) -> None:
+        """A question's post is known: a reaction may have been told of before the server's answer to its making."""
+        for reaction in [one for one in self._early if one.post == post]:
+            self._early.remove(reaction)
+            self.reacted(reaction)
 
     # Orders.
 
@@ -162,7 +175,7 @@ class Threads:
                 # In one millisecond a thread's first post comes first, and of the others the one that was told first.
                 post = min(lane.waiting.values(), key=lambda one: (one.at, one.root != ""))
                 del lane.waiting[post.id]
-                lane.work = self._turns.work(post)
+                lane.work = self._turns.work(post, self._questioned)
                 lane.work.stopping, lane.stopping = lane.stopping, False
                 done = await self._work(root, lane.work)
                 lane.work = None

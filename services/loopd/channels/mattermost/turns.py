@@ -1,6 +1,7 @@
 """One post: what came before it in its thread, its turn, and its answer, each once however often loopd is ended."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -46,11 +47,15 @@ _FIRST_WAIT_SECONDS: Final = 1.0
 
 
 class Work:
-    """A post that is worked on; `edited` is what became of it meanwhile, `posts` are those that belong to its turn."""
+    """A post that is worked on; `edited` is what became of it meanwhile, `posts` are those that belong to its turn.
 
-    def __init__(self, post: Post, poster: Poster) -> None:
+    `asked` is told of each post in which the owner is asked, once it is known.
+    """
+
+    def __init__(self, post: Post, poster: Poster, asked: Callable[[str], None]) -> None:
         self.post = post
         self.poster = poster
+        self.asked = asked
         self.edited: Post | None = None
         self.stopping = False
 
@@ -87,10 +92,10 @@ class Turns:
         self._config = parts.config
         self._limit = parts.limit
 
-    def work(self, post: Post) -> Work:
+    def work(self, post: Post, asked: Callable[[str], None]) -> Work:
         """A post that is to be worked on."""
         place = Place(f"mm-{post.thread}", post.id, post.channel, post.thread)
-        return Work(post, Poster(self._server, self._people.me, place, self._config.reconnect_most_s))
+        return Work(post, Poster(self._server, self._people.me, place, self._config.reconnect_most_s), asked)
 
     async def run(self, tasks: anyio.abc.TaskGroup, work: Work, *, read_before: bool) -> None:
         """Work on a post until its answer stands in the thread, or can never stand there."""
@@ -237,6 +242,7 @@ class Turns:
             logger().error("mattermost-not-posted", why=str(refused), runbook="mattermost-not-posted")
             return
         self._asked.put(event.approval, post)
+        work.asked(post)
 
     # What the log says of a post.
 
