@@ -18,15 +18,17 @@ _KEY_HEADER: Final[dict[Api, str]] = {
     "mattermost": _BEARER,
 }
 """Where an API wants its key: docs.anthropic.com "API overview"; ai.google.dev "API keys"; the others as RFC 6750."""
+_OF_OPENAI: Final = frozenset({b"authorization", b"chatgpt-account-id", b"openai-organization", b"openai-project"})
 PASSED: Final[dict[Api, frozenset[bytes]]] = {
-    "openai-chat": frozenset({b"authorization", b"chatgpt-account-id"}),
-    "openai-responses": frozenset({b"authorization", b"chatgpt-account-id"}),
+    "openai-chat": _OF_OPENAI,
+    "openai-responses": _OF_OPENAI,
     "anthropic": frozenset({b"authorization", b"x-api-key"}),
-    "gemini": frozenset({b"authorization", b"x-goog-api-key"}),
-    "code-assist": frozenset({b"authorization"}),
+    "gemini": frozenset({b"authorization", b"x-goog-api-key", b"x-goog-user-project"}),
+    "code-assist": frozenset({b"authorization", b"x-goog-user-project"}),
     "mattermost": frozenset(),
 }
-"""The client's own credentials that go on with `subscription`, by API; with any other way none does."""
+"""The client's own credentials, and which of its accounts is billed, that go on with `subscription`, by API; with any
+other way none does: whose the key is, says who pays."""
 
 
 STAND_IN: Final = "boxmaker-holds-the-key"

@@ -25,6 +25,7 @@ GENERATE = json.dumps({"contents": []}).encode()
 EVERYTHING = (
     f"Authorization: Bearer {OWN}\r\nX-Api-Key: {OWN}\r\nx-goog-api-key: {OWN}\r\nCookie: a={OWN}\r\n"
     f"Proxy-Authorization: Basic {OWN}\r\nX-Other: y\r\nX-Boxmaker-Session: chat-other\r\nAccept-Encoding: gzip\r\n"
+    "OpenAI-Organization: org-1\r\nOpenAI-Project: proj-1\r\nx-goog-user-project: p-1\r\n"
     "anthropic-version: 2023-06-01\r\nanthropic-beta: oauth-2025-04-20\r\nOpenAI-Beta: x\r\n"
     "X-Stainless-Lang: python\r\nx-goog-api-client: gl-node\r\nUser-Agent: cli\r\nContent-Type: application/json\r\n"
 )
@@ -71,6 +72,14 @@ PASSED = {
     "gemini": {"authorization", "x-goog-api-key"},
     "code-assist": {"authorization"},
 }
+_OF_OPENAI = {"openai-organization", "openai-project"}
+BILLED = {
+    "anthropic": set[str](),
+    "openai-chat": _OF_OPENAI,
+    "openai-responses": _OF_OPENAI,
+    "gemini": {"x-goog-user-project"},
+    "code-assist": {"x-goog-user-project"},
+}
 
 
 def test_whose_credential_leaves(home: Path, box: Box, rows: Rows) -> None:
@@ -88,7 +97,7 @@ def test_whose_credential_leaves(home: Path, box: Box, rows: Rows) -> None:
             assert set(sent["none"]) == plain
             assert set(sent["key"]) == plain | set(PUT[api])
             assert {name: sent["key"][name] for name in PUT[api]} == PUT[api]
-            assert set(sent["subscription"]) == plain | PASSED[api]
+            assert set(sent["subscription"]) == plain | PASSED[api] | BILLED[api]
             assert all(OWN in sent["subscription"][name] for name in PASSED[api])
     assert {row.billing for row in rows(session="run-key")} == {"metered"}
     assert {row.billing for row in rows(session="run-subscription")} == {"plan"}

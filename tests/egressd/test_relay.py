@@ -51,7 +51,7 @@ def test_nothing_of_the_client_but_what_is_named_leaves(home: Path, box: Box, de
         "Authorization: Bearer client-own\r\nX-Api-Key: client-own\r\nCookie: a=b\r\nX-Other: y\r\n"
         "Accept-Encoding: br\r\nConnection: keep-alive, X-Other\r\nProxy-Authorization: Basic x\r\n"
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
-        "Content-Type: application/json\r\nOpenAI-Organization: org-1\r\nUser-Agent: loopd\r\n"
+        "Content-Type: application/json\r\nOpenAI-Organization: org-1\r\nX-Stainless-Lang: python\r\nUser-Agent: loopd\r\n"
     )
     with upstream(answer(USAGE)) as up:
         destination(f"{up.url}/api/", credential="UP_KEY")
@@ -68,8 +68,8 @@ def test_nothing_of_the_client_but_what_is_named_leaves(home: Path, box: Box, de
         f"Content-Length: {len(http.BODY)}",
         "Content-Type: application/json",
         f"Host: 127.0.0.1:{up.port}",
-        "OpenAI-Organization: org-1",
         "User-Agent: loopd",
+        "X-Stainless-Lang: python",
     ]
 
 

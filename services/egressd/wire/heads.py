@@ -22,10 +22,9 @@ CHANNEL: Final = b"x-boxmaker-channel"
 _CHANNELS: Final = (b"mattermost",)
 _OF_ALL: Final = frozenset({b"accept", b"content-type", b"user-agent"})
 _OPENAI: Final = _OF_ALL | {
-    b"idempotency-key", b"openai-beta", b"openai-organization", b"openai-project", b"originator", b"session_id",
-    b"session-id", b"x-client-request-id",
+    b"idempotency-key", b"openai-beta", b"originator", b"session_id", b"session-id", b"x-client-request-id",
 }  # fmt: skip
-_GOOGLE: Final = _OF_ALL | {b"x-goog-api-client", b"x-goog-user-project", b"x-server-timeout"}
+_GOOGLE: Final = _OF_ALL | {b"x-goog-api-client", b"x-server-timeout"}
 TO_UPSTREAM: Final[dict[Api, frozenset[bytes]]] = {
     "openai-chat": _OPENAI,
     "openai-responses": _OPENAI,
