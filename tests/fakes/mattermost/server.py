@@ -153,6 +153,10 @@ class FakeMattermost:
         """No link can be resumed: whoever comes back gets a new connection id."""
         self._do(self.links.forget)
 
+    def forget_pending(self) -> None:
+        """A `pending_post_id` that was used is known no more: the real server remembers it for a short time."""
+        self._do(self.state.forget_pending)
+
     def skip_seq(self, count: int = 1) -> None:
         """The next event's number is higher than it should be."""
         self._do(lambda: self.links.skip(count))

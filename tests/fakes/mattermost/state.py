@@ -204,6 +204,10 @@ class State:
         self._tell_posted(post, channel)
         return post
 
+    def forget_pending(self) -> None:
+        """Forget which `pending_post_id`s were used."""
+        self._pending.clear()
+
     def edit(self, id: str, user_id: str, changes: Map) -> Map:
         """Change what is named of a post of one's own."""
         post = self.post(id, user_id)
