@@ -106,15 +106,19 @@ async def test_a_session_that_another_begins_opens_untrusted(home: Path) -> None
         assert outside.said(server.town, ignored) == []
 
 
-async def test_a_long_answer_is_divided_and_every_part_bears_its_number(home: Path) -> None:
+@pytest.mark.parametrize(("limit", "parts"), [(16_383, 3), (4_000, 10)])
+async def test_a_long_answer_is_divided_and_every_part_bears_its_number(home: Path, limit: int, parts: int) -> None:
     text = "".join(f"{number} {'word ' * 40}\n" for number in range(180))
     with threads(home, [{"text": text, "chunk": 3000, "gap_s": 0.005}]) as outside:
         server = outside.server
+        server.faults.max_post_chars = limit
         async with linked(outside):
             root = server.say(server.owner, server.dm, "at length")
             await until(lambda: "".join(outside.said(server.dm, root)) == text)
-        parts = [post["props"]["boxmaker"].rpartition("/")[2] for post in server.posts(server.dm, root)]
-        assert parts == ["1", "2", "3"]
+        posts = server.posts(server.dm, root)
+        numbers = [post["props"]["boxmaker"].rpartition("/")[2] for post in posts]
+        assert numbers == [str(number) for number in range(1, parts + 1)]
+        assert all(len(post["message"]) <= limit for post in posts)
 
 
 @pytest.mark.parametrize(("emoji", "allowed"), [("white_check_mark", True), ("thumbsdown", False)])
@@ -248,3 +252,52 @@ async def test_above_the_ceiling_of_its_channel_nothing_is_posted_and_the_post_i
             await until(lambda: len(outside.said(server.dm, last)) == 1)
         assert outside.said(server.dm, root) == []
         assert len(outside.model.requests) == 3
+
+
+async def test_in_a_thread_that_it_is_in_what_others_say_between_is_read_and_with_thread_answered(home: Path) -> None:
+    config = 'users = ["@other"]\nanswer = "thread"\n'
+    with threads(home, [{"text": "one"}, {"text": "two"}], config) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "begin")
+            await outside.answered(server.town, "one", root=root)
+            server.say(server.other, server.town, "may I?", root)
+            await outside.answered(server.town, "one", "two", root=root)
+        users = [line for line in outside.log(root) if line["kind"] == "user"]
+        assert [(line["author"], line["text"]) for line in users] == [(None, "begin"), ("other", "may I?")]
+
+
+async def test_what_is_said_between_by_somebody_who_is_not_answered_is_read_with_the_next_post(home: Path) -> None:
+    with threads(home, [{"text": "one"}, {"text": "two"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "begin")
+            await outside.answered(server.town, "one", root=root)
+            server.say(server.other, server.town, "by the way", root)
+            await anyio.sleep(0.002)
+            server.say(server.owner, server.town, "go on", root)
+            await outside.answered(server.town, "one", "two", root=root)
+        users = [line for line in outside.log(root) if line["kind"] == "user"]
+        assert [(line["author"], line["text"]) for line in users] == [
+            (None, "begin"),
+            ("other", "by the way"),
+            (None, "go on"),
+        ]
+
+
+async def test_a_post_that_waits_is_said_as_it_was_edited_and_not_at_all_once_deleted(home: Path) -> None:
+    with threads(home, [{"text": "one", "hold": True}, {"text": "two"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "begin")
+            await until(lambda: len(outside.model.requests) == 1)
+            waits = server.say(server.owner, server.dm, "old", root)
+            gone = server.say(server.owner, server.dm, "never mind", root)
+            server.edit(waits["id"], "new")
+            server.delete(gone["id"])
+            await anyio.sleep(0.1)
+            outside.model.release()
+            await outside.answered(server.dm, "one", "two", root=root)
+            other = server.say(server.owner, server.dm, "else")
+            await until(lambda: len(outside.said(server.dm, other)) == 1)
+        assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["begin", "new"]
