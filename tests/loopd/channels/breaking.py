@@ -12,7 +12,7 @@ import anyio
 from tests.fakes.mattermost import FakeMattermost
 from tests.loopd.channels.thread_rig import Threads, linked, threads
 
-QUICK = "reconnect_most_s = 0.02\nping_s = 0.2\nedit_every_s = 5.0\n"
+QUICK = "reconnect_most_s = 0.02\nping_s = 2.0\nedit_every_s = 5.0\n"
 KINDS = ("reset", "close", "gap", "lose", "5xx", "429", "silent", "duplicate", "refuse", "token")
 Map = dict[str, Any]
 

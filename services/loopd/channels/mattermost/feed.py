@@ -128,10 +128,20 @@ class _Followed:
         self.generation = 0
         self.waiting: dict[str, Post] = {}
         self.is_dirty = False
+        self.is_whole = False
+        """Whether every post beyond the mark is known in this life of the process."""
 
     @property
     def mark(self) -> tuple[int, str]:
         return self.kept.at, self.kept.post
+
+    def cursor(self) -> tuple[int, str]:
+        """Where to read on: the mark, or, once the channel was read whole, what was told since and is old enough."""
+        if not self.is_whole or not self.known:
+            return self.mark
+        newest = max(at for at, _ in self.known.values())
+        told = [(at, post) for post, (at, _) in self.known.items() if at <= newest - OVERLAP_MS]
+        return max([self.mark, *told])
 
 
 class Feed:
@@ -207,9 +217,8 @@ class Feed:
 
     def _read(self, followed: _Followed) -> Read:
         followed.generation = self._generation
-        return Read(
-            followed.channel.id, self._generation, 0, followed.kept.post, followed.kept.at or followed.kept.since
-        )
+        at, post = followed.cursor()
+        return Read(followed.channel.id, self._generation, 0, post, at or followed.kept.since)
 
     def _page(self, page: Page) -> list[Command]:
         read = page.read
@@ -220,8 +229,8 @@ class Feed:
             followed.waiting.setdefault(post.id, post)
         if page.more:
             return [read._replace(page=read.page + 1)]
-        followed.caught_up = True
-        waiting = sorted(followed.waiting.values(), key=lambda post: post.order)
+        followed.caught_up = followed.is_whole = True
+        waiting = sorted(followed.waiting.values(), key=lambda post: post.at)
         followed.waiting.clear()
         done = self._begin(followed, waiting)
         begin = followed.kept.since

@@ -89,8 +89,9 @@ def posts_of(untrusted: Any) -> list[Post]:
     order, posts = untrusted.get("order"), untrusted.get("posts")
     if not isinstance(order, list) or not isinstance(posts, dict):
         return []
-    found = (post_of(posts.get(one)) for one in order if isinstance(one, str))
-    return sorted((post for post in found if post is not None), key=lambda post: post.order)
+    # Those of one millisecond stay in the server's order.
+    found = (post_of(posts.get(one)) for one in reversed(order) if isinstance(one, str))
+    return sorted((post for post in found if post is not None), key=lambda post: post.at)
 
 
 def reaction_of(untrusted: Any) -> Reaction | None:
