@@ -22,7 +22,7 @@ from egressd.routes import Route, api_of, route
 from egressd.store import Ended
 from egressd.wire.answer import Answer
 from egressd.wire.door import Client, Gone
-from egressd.wire.heads import Asked, Carried, for_upstream, likely, named_headers, own_secrets
+from egressd.wire.heads import Asked, Carried, check_model, for_upstream, likely, named_headers, own_secrets
 from egressd.wire.redact import Redactor
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
@@ -89,6 +89,7 @@ class Calls:
         if found.what == "here":
             await client.send(_nothing(client))
             return
+        check_model(head, asked.query)
         with closing(await client.body()) as body:
             # Looked up again: the owner may have changed the file while the body came.
             place, found = self._found(asked, head, client)

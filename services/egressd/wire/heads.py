@@ -131,11 +131,8 @@ def _asked(request: h11.Request, session: str, destination: str, auth: Auth | No
     path, mark, query = request.target.decode("ascii").partition("?")
     if not path.startswith("/"):
         raise Fault("request-invalid", "the path of the request begins with a slash")
-    _check_query(query)
-    kinds = values(request, b"content-type")
-    if len(kinds) > 1 or not all(_JSON.match(kind.decode("latin-1")) for kind in kinds):
-        # Read as a form, or in another charset, the body would say something else.
-        raise Fault("request-invalid", "the Content-Type of the request is not application/json in UTF-8")
+    if _names_in(query) & _KEYS_IN_QUERY:
+        raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
     traces = [value.decode("latin-1") for value in values(request, b"traceparent")]
     return Asked(
         session=session,
@@ -148,18 +145,25 @@ def _asked(request: h11.Request, session: str, destination: str, auth: Auth | No
     )
 
 
-def _check_query(query: str) -> None:
-    """Refuse what a provider could take for a key, or for more than the path and the body say.
+def check_model(request: h11.Request, query: str) -> None:
+    """Refuse a request to a model's API that says more in its head than the path and the body do.
 
     Raises:
         Fault: `request-invalid`.
 
     """
-    names = {_NO_LETTER.sub("", unquote_plus(pair.partition("=")[0]).lower()) for pair in re.split("[&;]", query)}
-    if names & _KEYS_IN_QUERY:
-        raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
-    if names & _ANOTHER_IN_QUERY:
+    kinds = values(request, b"content-type")
+    if len(kinds) > 1 or not all(_JSON.match(kind.decode("latin-1")) for kind in kinds):
+        # Read as a form, or in another charset, the body would say something else.
+        raise Fault("request-invalid", "the Content-Type of the request is not application/json in UTF-8")
+    if _names_in(query) & _ANOTHER_IN_QUERY:
         raise Fault("request-invalid", "the query of the request would change what is asked")
+
+
+def _names_in(query: str) -> set[str]:
+    """The names of a query's fields, in small letters and digits alone."""
+    pairs = re.split("[&;]", query.removeprefix("?"))
+    return {_NO_LETTER.sub("", unquote_plus(pair.partition("=")[0]).lower()) for pair in pairs}
 
 
 def values(head: h11.Request | h11.Response, name: bytes) -> list[bytes]:
