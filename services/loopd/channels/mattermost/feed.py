@@ -9,6 +9,7 @@ told of; in a thread, one that is older never after one that is newer and came f
 """
 
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -117,12 +118,14 @@ Command = ListChannels | Read | Hand | Edited | Deleted | Reacted | Keep
 
 
 class _Followed:
-    """One channel. `known` are the posts beyond the mark, each with whether it is settled."""
+    """One channel. `known` are the posts beyond the mark, each with whether it is settled; `order` is their heap."""
 
     def __init__(self, channel: Channel, kept: Kept | None, since: int) -> None:
         self.channel = channel
         self.kept = kept or Kept(since=since)
         self.known: dict[str, tuple[int, bool]] = {post: (at, True) for post, at in self.kept.done.items()}
+        self.order = sorted((at, post) for post, at in self.kept.done.items())
+        self.newest = max(self.kept.done.values(), default=0)
         self.must_keep: dict[str, int] = dict(self.kept.done)
         self.caught_up = False
         self.generation = 0
@@ -135,12 +138,17 @@ class _Followed:
     def mark(self) -> tuple[int, str]:
         return self.kept.at, self.kept.post
 
+    def learn(self, post: Post) -> None:
+        """A post is known now, and not settled."""
+        self.known[post.id] = post.at, False
+        self.newest = max(self.newest, post.at)
+        heappush(self.order, post.order)
+
     def cursor(self) -> tuple[int, str]:
         """Where to read on: the mark, or, once the channel was read whole, what was told since and is old enough."""
         if not self.is_whole or not self.known:
             return self.mark
-        newest = max(at for at, _ in self.known.values())
-        told = [(at, post) for post, (at, _) in self.known.items() if at <= newest - OVERLAP_MS]
+        told = [order for order in self.order if order[0] <= self.newest - OVERLAP_MS]
         return max([self.mark, *told])
 
 
@@ -230,7 +238,7 @@ class Feed:
         if page.more:
             return [read._replace(page=read.page + 1)]
         followed.caught_up = followed.is_whole = True
-        waiting = sorted(followed.waiting.values(), key=lambda post: post.at)
+        waiting = sorted(followed.waiting.values(), key=lambda post: post.place)
         followed.waiting.clear()
         done = self._begin(followed, waiting)
         begin = followed.kept.since
@@ -304,11 +312,11 @@ class Feed:
             return [] if settled or not post.edited else [Edited(post)]
         if not ours:
             return self._ignored(followed, post)
-        followed.known[post.id] = post.at, False
+        followed.learn(post)
         return [Hand(post, followed.channel.direct)]
 
     def _ignored(self, followed: _Followed, post: Post) -> list[Command]:
-        followed.known[post.id] = post.at, False
+        followed.learn(post)
         return self._settled(followed.channel.id, post.id, kept=False)
 
     # Marks.
@@ -326,11 +334,12 @@ class Feed:
 
     def _advance(self, followed: _Followed) -> None:
         """Move the mark over what is settled and old enough."""
-        newest = max(at for at, _ in followed.known.values())
         mark = followed.mark
-        for order, post in sorted(((at, post), post) for post, (at, _) in followed.known.items()):
-            if not followed.known[post][1] or order[0] > newest - OVERLAP_MS:
+        while followed.order:
+            order = at, post = followed.order[0]
+            if not followed.known[post][1] or at > followed.newest - OVERLAP_MS:
                 break
+            heappop(followed.order)
             mark = max(mark, order)
             del followed.known[post]
             followed.must_keep.pop(post, None)

@@ -36,6 +36,11 @@ class Post(NamedTuple):
         return self.root or self.id
 
     @property
+    def place(self) -> tuple[int, bool]:
+        """Where it stands among others: by its time, and in one millisecond a thread's first post is first."""
+        return self.at, self.root != ""
+
+    @property
     def order(self) -> tuple[int, str]:
         """Posts are in the order of their times; those of the same millisecond in that of their ids."""
         return self.at, self.id
@@ -89,9 +94,8 @@ def posts_of(untrusted: Any) -> list[Post]:
     order, posts = untrusted.get("order"), untrusted.get("posts")
     if not isinstance(order, list) or not isinstance(posts, dict):
         return []
-    # Those of one millisecond stay in the server's order.
     found = (post_of(posts.get(one)) for one in reversed(order) if isinstance(one, str))
-    return sorted((post for post in found if post is not None), key=lambda post: post.at)
+    return sorted((post for post in found if post is not None), key=lambda post: post.place)
 
 
 def reaction_of(untrusted: Any) -> Reaction | None:

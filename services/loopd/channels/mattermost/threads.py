@@ -172,8 +172,7 @@ class Threads:
         """Work on what waits in a thread until nothing does."""
         async with self._limiter:
             while lane.waiting:
-                # In one millisecond a thread's first post comes first, and of the others the one that was told first.
-                post = min(lane.waiting.values(), key=lambda one: (one.at, one.root != ""))
+                post = min(lane.waiting.values(), key=lambda one: one.place)
                 del lane.waiting[post.id]
                 lane.work = self._turns.work(post, self._questioned)
                 lane.work.stopping, lane.stopping = lane.stopping, False
