@@ -39,7 +39,7 @@ async def soak(home: Path, posts: int, breaks: int, roots: int = 8, seed: int = 
                 root = chosen.choice(begun)
                 said[root["id"]].append(f"post {number}")
                 outside.server.say(outside.server.owner, outside.server.dm, f"post {number}", root)
-                while done < breaks * number // (posts - roots):
+                while done < breaks * (number + 1) // (posts - roots):
                     await broken(outside.server, chosen.choice(KINDS))
                     done += 1
                 await anyio.sleep(0.001)
