@@ -281,9 +281,9 @@ def test_a_label_that_rises_ends_an_upload_to_a_channel_that_is_now_too_low(worl
     answers: list[Response] = []
     body = {"channel_id": world.server.town["id"], "message": "b"}
     posting = threading.Thread(target=lambda: answers.append(world.post("posts", body)))
-    posting.start()
     count = len(world.server.requests)
-    world.server.wait(lambda: len(world.server.requests) > count - 1 and world.seen()[-1] == ("POST", "posts"))
+    posting.start()
+    world.server.wait(lambda: len(world.server.requests) > count and world.seen()[-1] == ("POST", "posts"))
     world.label_rises(DataClass.PRIVATE)
     assert posting.is_alive()
     world.label_rises()
