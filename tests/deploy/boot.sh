@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# boot.sh FOLDER: a real systemd as the first process of namespaces of its own, on an overlay of this machine's
+# boot.sh FOLDER CHECKOUT: a real systemd as the first process of namespaces of its own, on an overlay of this machine's
 # root, so that nothing that it does reaches the machine. Run by host.py, in a child cgroup, by:
 #   unshare --pid --mount --cgroup --uts --ipc --net --fork --kill-child
 # FOLDER is a tmpfs of host.py's, which outlives this: what the host writes is there at its next boot.
 # Does not return: it becomes systemd.
+# CHECKOUT is seen at its own place in the host, also where the host has a folder of its own above it.
 set -eu
 B=$1
+CHECKOUT=$2
 
 mount --make-rprivate /
 mkdir -p "$B/up" "$B/work" "$B/root"
@@ -18,6 +20,12 @@ mount -t cgroup2 cgroup2 "$R/sys/fs/cgroup"
 mount --rbind /dev "$R/dev"
 mount -t tmpfs tmpfs "$R/run" -o mode=755
 mount -t tmpfs tmpfs "$R/tmp" -o mode=1777
+case $CHECKOUT in
+/tmp/* | /run/*)
+    mkdir -p "$B/checkout" "$B/checkout.work" "$R$CHECKOUT"
+    mount -t overlay overlay -o "lowerdir=$CHECKOUT,upperdir=$B/checkout,workdir=$B/checkout.work" "$R$CHECKOUT"
+    ;;
+esac
 
 # What belongs to the machine, and would wait for devices, stays away.
 for unit in systemd-udevd.service systemd-udev-trigger.service systemd-udev-settle.service systemd-modules-load.service \

@@ -7,6 +7,7 @@ says what is not there.
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 _BOOT: Final = Path(__file__).with_name("boot.sh")
+_CHECKOUT: Final = Path(__file__).parents[2]
 _SYSTEMD: Final = Path("/lib/systemd/systemd")
 _PROGRAMS: Final = ("unshare", "nsenter", "mount", "pivot_root", "ip", "systemctl")
 _NAMESPACES: Final = ("unshare", "--mount", "--pid", "--cgroup", "--net", "--fork", "--mount-proc", "true")
@@ -56,6 +58,9 @@ class Host:
     def __init__(self) -> None:
         found = _cgroup2()
         assert found is not None, missing()
+        # Two at once disturb one another: the second waits.
+        self._alone = open(Path(tempfile.gettempdir()) / "boxmaker-test-host.lock", "w")  # noqa: SIM115  (closed at the end)
+        fcntl.flock(self._alone, fcntl.LOCK_EX)
         self._folder = Path(tempfile.mkdtemp(prefix="bxhost"))
         self._cgroup = found / self._folder.name
         self._booted: subprocess.Popen[bytes] | None = None
@@ -78,7 +83,7 @@ class Host:
         words = ("--pid", "--mount", "--cgroup", "--uts", "--ipc", "--net", "--fork", "--kill-child")
         holder = ("nsenter", "-t", str(self._holder.pid), "--mount", "--")
         enter = f"echo $$ >{self._cgroup}/cgroup.procs && exec "
-        command = (*holder, "unshare", *words, "bash", str(_BOOT), str(self._folder))
+        command = (*holder, "unshare", *words, "bash", str(_BOOT), str(self._folder), str(_CHECKOUT))
         with self._log.open("wb") as log:
             self._booted = subprocess.Popen(
                 ("sh", "-c", f'{enter}"$@"', "sh", *command),
@@ -92,7 +97,14 @@ class Host:
             if self._is_up(self._booted.pid):
                 return self
             time.sleep(0.05)
-        raise AssertionError(f"systemd did not come up: {self._log.read_text()}")
+        raise AssertionError(f"systemd did not come up: {self._log.read_text()}{self._why()}")
+
+    def _why(self) -> str:
+        """What a systemd that is there still waits for, or that there is none."""
+        if self._booted is None or self._booted.poll() is not None or not self.pid:
+            return f"ended with {self._booted and self._booted.poll()}"
+        state = self.run("systemctl", "is-system-running", check=False).stdout
+        return state + self.run("systemctl", "list-jobs", "--no-pager", check=False).stdout
 
     def _is_up(self, parent: int) -> bool:
         first = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
@@ -156,6 +168,7 @@ class Host:
         self._holder.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._log.unlink(missing_ok=True)
+        self._alone.close()
 
 
 Done = subprocess.CompletedProcess[str]

@@ -55,7 +55,13 @@ def _cannot() -> str | None:
     return None
 
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180), pytest.mark.skipif(bool(_cannot()), reason=str(_cannot()))]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.host,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(bool(_cannot()), reason=str(_cannot())),
+]
 
 
 def _commands(section: str, until: str) -> list[str]:

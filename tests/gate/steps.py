@@ -43,8 +43,9 @@ STEPS = (
     Step(
         "tests",
         "with coverage, on this Python",
-        (_module(*_PYTEST, "--ignore=tests/shape", "--cov", "--cov-report=term"),),
+        (_module(*_PYTEST, "-m", "not peers and not host", "--ignore=tests/shape", "--cov", "--cov-report=term"),),
     ),
+    Step("host", "the units on a real systemd", (_module("pytest", "-q", "-m", "host", "tests/deploy"),)),
     Step(
         "tests-3.13",
         "without coverage, on the newest Python that is promised",

@@ -9,6 +9,7 @@ from tests.hostile.frames import attack_daemon
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("daemon", DAEMONS)
 def test_hostile_frames_cost_a_daemon_nothing(home: Path, daemon: str) -> None:

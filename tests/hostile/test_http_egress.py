@@ -8,6 +8,7 @@ from tests.hostile.http_egress import attack_egressd, attacked
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_malformed_http_costs_egressd_nothing(home: Path) -> None:
     with attacked(home) as (box, up):

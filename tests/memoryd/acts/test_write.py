@@ -140,6 +140,7 @@ def test_what_never_fits_is_not_looked_through(box: Box, arguments: dict[str, An
     assert looked_through == []
 
 
+@pytest.mark.slow
 def test_many_emoji_cost_a_look_at_each(box: Box) -> None:
     again = box.reopen(Config(check=CheckSettings(allow_joiners=True)))
     family = "\U0001f469\u200d" * 50_000 + "\U0001f467"

@@ -24,7 +24,7 @@ from proto.labels import PRIVATE
 from tests.memoryd.index.box import Box, user
 
 CHARS = 60_000
-LIMIT_S = 2.0
+LIMIT_S = 8.0
 
 
 def repeated(part: str) -> str:

@@ -2,9 +2,12 @@
 
 import statistics
 
+import pytest
+
 from tests.bench.recall import quality
 
 
+@pytest.mark.slow
 def test_recall_finds_nine_points_more_than_the_letter() -> None:
     found = quality("held", "owner and assistant")
     assert len(found) >= 300
