@@ -23,6 +23,8 @@ _BOX: Final = "boxmaker"
 _EXTRAS: Final = ("model",)
 Wanted = tuple[str, tuple[str, ...]]
 """A package by its name, and its extras."""
+_FOR_ALL: Final = 0o755
+_FOR_READING: Final = 0o644
 _PACKAGES: Final = ("proto", "memoryd", "brokerd", "egressd", "loopd", "boxmaker_model", "bxctl")
 _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)\s*(?:\[(?P<extras>[^\]]*)\])?")
 _FOR_AN_EXTRA: Final = re.compile(r"extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
@@ -134,7 +136,18 @@ def _copy_the_box(package: Distribution, site: Path) -> None:
     about = f"{_BOX}-{package.version}.dist-info"
     shutil.copytree(str(package.locate_file(about)), site / about, ignore=shutil.ignore_patterns(*_OF_A_CHECKOUT))
     for name in _PACKAGES:
-        shutil.copytree(_source(name), site / name)
+        shutil.copytree(_source(name), site / name, ignore=shutil.ignore_patterns("__pycache__"))
+    _make_readable(site)
+
+
+def _make_readable(folder: Path) -> None:
+    """Let everybody read it: a checkout may have been made under any umask, and copies have its modes."""
+    for place, folders, files in os.walk(folder):
+        for name in folders:
+            os.chmod(os.path.join(place, name), _FOR_ALL)
+        for name in files:
+            path = os.path.join(place, name)
+            os.chmod(path, _FOR_ALL if os.stat(path).st_mode & 0o100 else _FOR_READING)
 
 
 def _source(name: str) -> str:

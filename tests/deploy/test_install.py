@@ -94,6 +94,18 @@ def test_a_copy_runs_alone(tmp_path: Path) -> None:
     shutil.rmtree(prefix)  # pytest would keep a hundred megabytes of each run
 
 
+def test_a_copy_is_for_everybody_whatever_the_umask_of_the_checkout(tmp_path: Path) -> None:
+    inner = tmp_path / "proto" / "inner"
+    inner.mkdir(mode=0o700, parents=True)
+    (inner / "a.py").write_text("")
+    (inner / "run").write_text("")
+    (inner / "a.py").chmod(0o600)
+    (inner / "run").chmod(0o700)
+    environment._make_readable(tmp_path)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (inner, inner / "a.py", inner / "run")}
+    assert modes == {"inner": 0o755, "a.py": 0o644, "run": 0o755}
+
+
 def test_an_interpreter_in_a_home_is_not_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "realpath", lambda _: "/home/ada/python/bin/python3.11")
     monkeypatch.setattr(os, "access", lambda *_: False)
