@@ -25,6 +25,8 @@ _PROGRAMS: Final = ("unshare", "nsenter", "mount", "pivot_root", "ip", "systemct
 _NAMESPACES: Final = ("unshare", "--mount", "--pid", "--cgroup", "--net", "--fork", "--mount-proc", "true")
 _CLONE_NEWNET: Final = 0x40000000
 _BOOT_SECONDS: Final = 30.0
+_UMASK: Final = 0o022
+"""As a host has it: with a root that only root may enter, no other user's service would start."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where the host's own programs are."""
 
@@ -91,6 +93,7 @@ class Host:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                umask=_UMASK,
             )
         deadline = time.monotonic() + _BOOT_SECONDS
         while time.monotonic() < deadline and self._booted.poll() is None:
@@ -129,6 +132,7 @@ class Host:
             timeout=timeout_s,
             cwd="/",
             env={"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/root"},
+            umask=_UMASK,
         )
         assert not check or done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
