@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from egressd.stamp import Stamp, stamp_of
 from proto import forms
 from proto.faults import Fault
 from proto.labels import DataClass
@@ -74,7 +75,7 @@ class Destinations:
         self._home = home
         self._path = home / FILE
         self._variables: Variables = variables or (lambda _: None)
-        self._stamp: tuple[int, ...] | None = None
+        self._stamp: Stamp | None = None
         self._places: dict[str, Place] = {}
         self._named_urls: dict[str, str | None] = {}
         self._rules = Rules()
@@ -87,7 +88,7 @@ class Destinations:
             Fault: `rules-invalid`, with the file, the line and the key; or with the variable that names a base URL.
 
         """
-        stamp = self._stamp_now()
+        stamp = stamp_of(self._path)
         if stamp != self._stamp or any(self._variables(name) != url for name, url in self._named_urls.items()):
             self._read()
             self._stamp = stamp
@@ -139,13 +140,6 @@ class Destinations:
             keys = ("destinations", name, "base_url_from" if rule.base_url_from else "base_url")
             line = line_of(self._path.read_text(encoding="utf-8"), keys)
             raise Fault("config-invalid", f"{self._path}, line {line}: {'.'.join(keys)}: {error}") from None
-
-    def _stamp_now(self) -> tuple[int, ...]:
-        try:
-            status = os.stat(self._path)
-        except OSError as error:
-            return (error.errno or 0,)
-        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def place_of(name: str, rule: Destination, home: Path, named_url: str | None = None) -> Place:

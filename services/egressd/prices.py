@@ -17,6 +17,7 @@ import msgspec
 
 from egressd.meter.usage import Usage
 from egressd.spend import MOST
+from egressd.stamp import Stamp, stamp_of
 from proto.escape import clip
 from proto.faults import Fault
 from proto.role.config import load
@@ -78,7 +79,7 @@ class Prices:
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
-        self._stamp: tuple[int, ...] | None = None
+        self._stamp: Stamp | None = None
         self._table = Table()
         self._problem: str | None = None
 
@@ -106,7 +107,7 @@ class Prices:
         return None if name is None else table[name]
 
     def _look(self) -> None:
-        stamp = self._stamp_now()
+        stamp = stamp_of(self._path)
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -114,13 +115,6 @@ class Prices:
             self._table, self._problem = read(self._path), None
         except Fault as fault:
             self._table, self._problem = Table(), fault.message
-
-    def _stamp_now(self) -> tuple[int, ...]:
-        try:
-            status = os.stat(self._path)
-        except OSError as error:
-            return (error.errno or 0,)
-        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def read(path: Path) -> Table:

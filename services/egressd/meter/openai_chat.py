@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
+from egressd.meter.openai import Counts
 from egressd.meter.reading import Reading, decoded
-from egressd.meter.usage import Usage, cache_writes, fields, first, latest, tokens, whole_output
+from egressd.meter.usage import Usage, fields, first, latest, tokens
 
 
 class _Chunk(msgspec.Struct):
@@ -26,16 +27,6 @@ class _Chunk(msgspec.Struct):
     usage: Any = None
     x_groq: Any = None
     choices: Any = None
-
-
-class _Counts(msgspec.Struct, frozen=True, kw_only=True):
-    prompt: int | None = None
-    completion: int | None = None
-    total: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    cache_write_1h: int | None = None
-    reasoning: int | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(_Chunk)
@@ -46,21 +37,12 @@ class OpenAiChat(Reading):
 
     def __init__(self) -> None:
         super().__init__(b"usage", b"model")
-        self._counts = _Counts()
+        self._counts = Counts()
 
     @property
     def usage(self) -> Usage:
         """The tokens reported so far."""
-        counts = self._counts
-        short, long = cache_writes(counts.cache_write, None, counts.cache_write_1h)
-        return Usage(
-            input_tokens=counts.prompt,
-            output_tokens=whole_output(counts.completion, counts.reasoning, counts.prompt, counts.total),
-            cache_read_tokens=counts.cache_read,
-            cache_write_5m_tokens=short,
-            cache_write_1h_tokens=long,
-            reasoning_tokens=counts.reasoning,
-        )
+        return self._counts.usage
 
     def _take(self, text: bytes) -> None:
         chunk = decoded(_decoder, text)
@@ -76,11 +58,11 @@ def _of_choices(untrusted: Any) -> Any:
     return next((usage for choice in choices if (usage := fields(choice).get("usage"))), None)
 
 
-def _counts(untrusted: dict[str, Any]) -> _Counts:
+def _counts(untrusted: dict[str, Any]) -> Counts:
     prompt = fields(untrusted.get("prompt_tokens_details"))
-    return _Counts(
+    return Counts(
         prompt=tokens(untrusted.get("prompt_tokens")),
-        completion=tokens(untrusted.get("completion_tokens")),
+        output=tokens(untrusted.get("completion_tokens")),
         total=tokens(untrusted.get("total_tokens")),
         cache_read=first(
             prompt.get("cached_tokens"),
@@ -94,6 +76,6 @@ def _counts(untrusted: dict[str, Any]) -> _Counts:
             prompt.get("cache_creation_input_tokens"),
             untrusted.get("cache_creation_input_tokens"),
         ),
-        cache_write_1h=tokens(fields(prompt.get("cache_creation_token_details")).get("ephemeral_1h_input_tokens")),
+        cache_write_long=tokens(fields(prompt.get("cache_creation_token_details")).get("ephemeral_1h_input_tokens")),
         reasoning=tokens(fields(untrusted.get("completion_tokens_details")).get("reasoning_tokens")),
     )

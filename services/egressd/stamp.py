@@ -1,0 +1,15 @@
+"""Whether a file of the owner's has changed since it was read."""
+
+import os
+from pathlib import Path
+
+Stamp = tuple[int, ...]
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What is another one when the file is: its times, size and inode, or the number of why it cannot be looked at."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return (error.errno or 0,)
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
