@@ -30,14 +30,7 @@ BREAKS, POSTS = 1_000, 5_000
 def _box(home: Path) -> Iterator[tuple[Box, FakeMattermost, FakeModel]]:
     with FakeMattermost() as server, FakeModel(otherwise={"text": "Here is the answer.", "chunk": 4}) as model:
         box = Box(home, model=model.url)
-        box.write("credentials.env", f"MATTERMOST_TOKEN={server.bot_token}\n")
-        (home / "credentials.env").chmod(0o600)
-        box.write(
-            "grants.toml",
-            f'[destinations.scripted]\nbase_url = "{model.url}"\nceiling = "private"\n'
-            f'[destinations.mattermost]\nbase_url = "{server.url}"\napi = "mattermost"\n'
-            f'credential = "MATTERMOST_TOKEN"\nceiling = "secret"\n[mattermost]\nowner = "{server.owner["id"]}"\n',
-        )
+        box.name_mattermost(server.url, server.bot_token, server.owner["id"])
         box.write(
             "config/loopd.toml",
             '[model]\ndestination = "scripted"\nname = "scripted-1"\n'

@@ -102,6 +102,16 @@ class Box:
         """Ask over a socket of the table, such as `owner-memory`; the one reply."""
         return ask(sockets.socket(socket).at(self.home), request, *replies, timeout_s=timeout_s)
 
+    def name_mattermost(self, url: str, token: str, owner: str) -> None:
+        """Name a Mattermost server beside what grants.toml has: its URL, the bot's token, the owner's id."""
+        self.write("credentials.env", f"MATTERMOST_TOKEN={token}\n")
+        (self.home / "credentials.env").chmod(0o600)
+        self.write(
+            "grants.toml",
+            f'{(self.home / "grants.toml").read_text()}[destinations.mattermost]\nbase_url = "{url}"\napi = "mattermost"\n'
+            f'credential = "MATTERMOST_TOKEN"\nceiling = "secret"\n[mattermost]\nowner = "{owner}"\n',
+        )
+
     def open_session(self, session: str, destination: str, auth: str = "none") -> None:
         """Open a program's session at brokerd, as launcherd would: the owner's, private and trusted."""
         says = {

@@ -31,14 +31,7 @@ def model(home: Path) -> Iterator[FakeModel]:
 @pytest.fixture
 def box(home: Path, model: FakeModel, server: FakeMattermost) -> Iterator[Box]:
     box = Box(home, model=model.url)
-    box.write("credentials.env", f"MATTERMOST_TOKEN={server.bot_token}\n")
-    (home / "credentials.env").chmod(0o600)
-    box.write(
-        "grants.toml",
-        f'[destinations.scripted]\nbase_url = "{model.url}"\nceiling = "private"\n'
-        f'[destinations.mattermost]\nbase_url = "{server.url}"\napi = "mattermost"\n'
-        f'credential = "MATTERMOST_TOKEN"\nceiling = "secret"\n[mattermost]\nowner = "{server.owner["id"]}"\n',
-    )
+    box.name_mattermost(server.url, server.bot_token, server.owner["id"])
     box.write("grants/http_fetch.toml", _FETCH + 'hosts = ["127.0.0.1"]\nloopback = true\n')
     box.write(
         "config/loopd.toml",
