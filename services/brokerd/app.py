@@ -1,7 +1,7 @@
 """brokerd put together: the only place that knows all of it."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -11,7 +11,7 @@ from brokerd.approvals import Approvals
 from brokerd.audit import Audit
 from brokerd.calls import Calls
 from brokerd.config import Config
-from brokerd.decide import Decider, EgressDecider, term_of
+from brokerd.decide import Decider, EgressDecider
 from brokerd.desk.egress import EgressDesk
 from brokerd.desk.loop import LoopDesk
 from brokerd.desk.owner import OwnerDesk
@@ -114,11 +114,11 @@ def _at(home: Path, name: str, file: str | None, configured: str | None) -> Path
     return home / configured if configured else sockets.socket(name, file).at(home)
 
 
-def trial_terms() -> dict[str, str]:
+def trial_terms() -> dict[str, dict[str, Any]]:
     """For each entry point of the policy an input that any working policy answers: a session that nobody knows."""
     question = facts.Question(session=None, label=facts.strictest(), tool="recall", arguments={"query": "?"})
     ask = EgressAsk(session="chat-trial", call="trial", destination="local", method="POST", path="/")
     return {
-        facts.TOOL: term_of(facts.of_tool(question, GrantSet(), now()).term),
-        facts.EGRESS: term_of(facts.of_egress(ask, None, facts.strictest(), None, now())),
+        facts.TOOL: facts.of_tool(question, GrantSet(), now()).term,
+        facts.EGRESS: facts.of_egress(ask, None, facts.strictest(), None, now()),
     }

@@ -3,7 +3,6 @@
 Every fault on the way is a denial (layout, law 7): this module raises nothing.
 """
 
-import json
 from pathlib import Path
 from typing import Final, Literal
 
@@ -89,7 +88,7 @@ class Decider:
             # The policy is not asked about what has no shape: such arguments are of any size.
             answer = Answer(Verdict("deny", guard.tool_denials(found, grants, question)), NO_POLICY)
         else:
-            answer = await self.policy.ask(facts.TOOL, term_of(found.term))
+            answer = await self.policy.ask(facts.TOOL, found.term)
         verdict = guard.keep_tool(answer.verdict, found, grants, question)
         return Decision(
             verdict=verdict.verdict,
@@ -115,7 +114,7 @@ class EgressDecider:
         """The decision under the ceilings as grants.toml has them now."""
         rules = self._rules()
         term = facts.of_egress(ask, session, label, rules, self._clock())
-        answer = await self._policy.ask(facts.EGRESS, term_of(term))
+        answer = await self._policy.ask(facts.EGRESS, term)
         verdict = guard.keep_egress(answer.verdict, ask, session, label, rules)
         return Decision(verdict=verdict.verdict, reasons=verdict.reasons, label=label, policy=answer.policy)
 
@@ -135,8 +134,3 @@ class EgressDecider:
             if not isinstance(error, Fault | UnicodeDecodeError):
                 logger().exception("rules-unreadable")
             return None
-
-
-def term_of(value: dict[str, object]) -> str:
-    """An input as the JSON text that the engine takes."""
-    return json.dumps(value, ensure_ascii=False)

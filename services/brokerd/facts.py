@@ -29,7 +29,9 @@ _MOST_BYTES: Final = 1 << 20
 """Of arguments as JSON. The engine's time grows with the square of the number of values; 4,000 are 0.1 s."""
 
 _MOST_HOSTED_TOOLS: Final = 100
-_SPENT: Final = ("session_tokens", "day_tokens", "session_nusd", "day_nusd")
+TOKENS: Final = ("session_tokens", "day_tokens")
+MONEY: Final = ("session_nusd", "day_nusd")
+_SPENT: Final = (*TOKENS, *MONEY)
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -99,6 +101,7 @@ def of_egress(
 ) -> dict[str, Any]:
     """The input for bytes that would leave; `rules` is None when grants.toml cannot be read."""
     destination = rules.destinations.get(ask.destination) if rules else None
+    set_limits, will_be_spent = limits(rules.spend.get(ask.destination) if rules else None), spent(ask)
     return {
         "decision": "egress",
         "destination": ask.destination,
@@ -117,8 +120,10 @@ def of_egress(
             "channel_rank": channel_rank(ask, rules),
             "tunnel_named": destination is not None and names_tunnel(ask, destination),
             "hosted_tools_named": destination is not None and names_hosted_tools(ask, destination),
-            "limits": limits(rules.spend.get(ask.destination) if rules else None),
-            "spent": spent(ask),
+            "limits": set_limits,
+            "spent": will_be_spent,
+            "within": within(set_limits, will_be_spent),
+            "priced": is_priced(set_limits, will_be_spent),
         },
         "now": _now(now),
     }
@@ -170,6 +175,17 @@ def spent(ask: EgressAsk) -> dict[str, Any]:
     found = {name: getattr(ask.spending, name) for name in _SPENT}
     told: dict[str, Any] = {name: -1 if value is None else value for name, value in found.items()}
     return {**told, "metered": ask.spending.metered}
+
+
+def within(limits: dict[str, int], spent: dict[str, Any]) -> dict[str, bool]:
+    """Whether each limit is kept. Tokens that are not known keep none; money that is not known is `is_priced`'s."""
+    least = {name: -1 if name in MONEY else 0 for name in _SPENT}
+    return {name: limits[name] < 0 or least[name] <= spent[name] <= limits[name] for name in _SPENT}
+
+
+def is_priced(limits: dict[str, int], spent: dict[str, Any]) -> bool:
+    """Whether every limit in money can be compared with what is spent; on a plan no money is."""
+    return not spent["metered"] or all(limits[name] < 0 or spent[name] >= 0 for name in MONEY)
 
 
 def _subject(question: Question) -> tuple[Subject, str | None]:

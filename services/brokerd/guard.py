@@ -4,7 +4,7 @@ A root's own module may stand in the place of a built-in one, and can so ask mor
 deny stays denied, and what they ask the owner is asked. A property test holds them against the built-in Rego.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from brokerd import facts
 from brokerd.facts import RUNTIMES, Facts, Question
@@ -15,9 +15,6 @@ from proto.labels import Label
 from proto.messages.broker import EgressAsk
 from proto.rules import Rules
 from proto.tools import TOOLS
-
-_TOKENS: Final = ("session_tokens", "day_tokens")
-_MONEY: Final = ("session_nusd", "day_nusd")
 
 
 def tool_denials(found: Facts, grants: GrantSet, question: Question) -> tuple[str, ...]:
@@ -87,17 +84,12 @@ def keep_egress(
             "channel-ceiling": label.class_.rank <= facts.channel_rank(ask, rules),
             "tunnel-host": facts.names_tunnel(ask, destination),
             "hosted-tool": facts.names_hosted_tools(ask, destination),
-            "unpriced": ask.what != "call" or _is_priced(limits, spent),
+            "unpriced": ask.what != "call" or facts.is_priced(limits, spent),
             "spend": _is_within(ask, limits, spent),
         }
     ):
         return Verdict("deny", failed)
     return INVALID if verdict.verdict == "ask" else verdict
-
-
-def _is_priced(limits: dict[str, int], spent: dict[str, Any]) -> bool:
-    """Whether every limit in money can be compared with what is spent."""
-    return not spent["metered"] or all(limits[name] < 0 or spent[name] >= 0 for name in _MONEY)
 
 
 def _is_within(ask: EgressAsk, limits: dict[str, int], spent: dict[str, Any]) -> bool:
@@ -109,11 +101,11 @@ def _is_within(ask: EgressAsk, limits: dict[str, int], spent: dict[str, Any]) ->
         case "read" | "post":
             return True
         case "tunnel":
-            return all(limits[name] != 0 for name in _TOKENS)
+            return all(limits[name] != 0 for name in facts.TOKENS)
         case "call":
-            tokens = all(limits[name] < 0 or 0 <= spent[name] <= limits[name] for name in _TOKENS)
-            money = not spent["metered"] or all(limits[name] < 0 or spent[name] <= limits[name] for name in _MONEY)
-            return tokens and money
+            kept = facts.within(limits, spent)
+            counted = facts.TOKENS if not spent["metered"] else (*facts.TOKENS, *facts.MONEY)
+            return all(kept[name] for name in counted)
 
 
 def _failed(checks: dict[str, bool]) -> tuple[str, ...]:

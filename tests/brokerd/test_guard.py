@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerd import app, facts, guard
-from brokerd.decide import term_of
 from brokerd.grants.grant import Grant, GrantFile
 from brokerd.grants.shelf import GrantSet
 from brokerd.policy import modules
 from brokerd.policy.engine import Engine
+from brokerd.policy.inforce import text_of
 from brokerd.policy.verdict import INVALID, Verdict, read
 from brokerd.sessions import Session, _from_request
 from proto.labels import DataClass, Label
@@ -74,7 +74,7 @@ def test_a_policy_that_allows_everything_comes_to_what_the_built_in_one_says(
     )
     question = facts.Question(session=session, label=label, tool=call[0], arguments=call[1], approved=approved)
     found = facts.of_tool(question, shelf, now())
-    built_in = read(ENGINE.ask(facts.TOOL, term_of(found.term)))
+    built_in = read(ENGINE.ask(facts.TOOL, text_of(found.term)))
     kept = guard.keep_tool(ALL, found, shelf, question)
     assert kept.verdict == built_in.verdict
     if kept.verdict != "allow":
@@ -152,7 +152,7 @@ def test_nothing_leaves_that_the_built_in_policy_would_keep(
     limits = {"local": spend} if spend and named else {}
     rules = Rules(destinations=named, spend=limits, mattermost=mattermost) if readable else None
     term = facts.of_egress(ask, session, label, rules, now())
-    built_in = read(ENGINE.ask(facts.EGRESS, term_of(term)))
+    built_in = read(ENGINE.ask(facts.EGRESS, text_of(term)))
     kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
     assert kept.verdict == built_in.verdict
     assert set(kept.reasons) <= set(built_in.reasons)
@@ -174,7 +174,7 @@ def test_a_tunnel_where_nothing_may_be_spent_is_kept(spend: Spend, reasons: tupl
         session="chat-1", call="c", destination="local", method="CONNECT", path="a.example:443", what="tunnel"
     )
     term = facts.of_egress(ask, session, label, rules, now())
-    assert read(ENGINE.ask(facts.EGRESS, term_of(term))).reasons == reasons
+    assert read(ENGINE.ask(facts.EGRESS, text_of(term))).reasons == reasons
     assert guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules).reasons == reasons
 
 
@@ -184,9 +184,9 @@ def test_a_request_that_names_too_many_tools_is_refused() -> None:
     rules = Rules(destinations={"local": Destination(base_url="unix:x", hosted_tools=tools)})
     ask = EgressAsk(session="chat-1", call="c", destination="local", method="POST", path="/", hosted_tools=tools)
     term = facts.of_egress(ask, _session(label, True), label, rules, now())
-    assert read(ENGINE.ask(facts.EGRESS, term_of(term))) == Verdict("deny", ("hosted-tool",))
+    assert read(ENGINE.ask(facts.EGRESS, text_of(term))) == Verdict("deny", ("hosted-tool",))
 
 
 def test_the_trials_are_answered_by_the_built_in_policy() -> None:
     for entrypoint, term in app.trial_terms().items():
-        assert read(ENGINE.ask(entrypoint, term)) != INVALID
+        assert read(ENGINE.ask(entrypoint, text_of(term))) != INVALID

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from brokerd import facts, guard
-from brokerd.decide import term_of
 from brokerd.policy import modules
 from brokerd.policy.engine import Engine
+from brokerd.policy.inforce import text_of
 from brokerd.policy.verdict import Verdict, read
 from brokerd.sessions import _from_request
 from proto.labels import DataClass, Label
@@ -48,7 +48,7 @@ def decided(asked: EgressAsk, label: DataClass, known: Rules) -> tuple[str, ...]
     """The reasons of the built-in policy, which the guard gives as well."""
     under = Label(class_=label, untrusted=False)
     session = None if asked.session is None else _from_request(opening(label=under), "loop-broker", "", under)
-    found = read(ENGINE.ask(facts.EGRESS, term_of(facts.of_egress(asked, session, under, known, now()))))
+    found = read(ENGINE.ask(facts.EGRESS, text_of(facts.of_egress(asked, session, under, known, now()))))
     kept = guard.keep_egress(Verdict("allow", ALLOWED), asked, session, under, known)
     assert kept.verdict == found.verdict
     assert set(kept.reasons) <= set(found.reasons)

@@ -1,8 +1,9 @@
 # The built-in policy of what may leave: a session's bytes, to a destination, now.
 #
-# What is spent is compared here: `facts.spent` is what the session and the day will have spent at the destination once
-# this call has spent all that is reserved for it, `facts.limits` the owner's limits; -1 where there is none, or none is
-# known. Tokens in and out, and nano-dollars.
+# `facts.spent` is what the session and the day will have spent at the destination once this call has spent all that is
+# reserved for it, `facts.limits` the owner's limits; -1 where there is none, or none is known. Tokens in and out, and
+# nano-dollars. They are compared in Python, like times and addresses: `facts.within` says which limits are kept,
+# `facts.priced` whether those in money can be compared at all.
 #
 # Allowed only when every check has passed. Nobody is asked here, so `ask` is false. A root's own
 # `deny` (package boxmaker.root) holds here too; input.decision is "egress".
@@ -65,16 +66,9 @@ hosted_tool if input.facts.hosted_tools_named == true
 
 unpriced if input.what in {"read", "tunnel", "post"}
 
-# On a plan no money is spent.
 unpriced if {
 	input.what == "call"
-	input.facts.spent.metered == false
-}
-
-unpriced if {
-	input.what == "call"
-	session_nusd_priced
-	day_nusd_priced
+	input.facts.priced == true
 }
 
 # A list of models spends nothing, nor does a post.
@@ -89,66 +83,16 @@ spend if {
 
 spend if {
 	input.what == "call"
-	session_tokens_within
-	day_tokens_within
+	input.facts.within.session_tokens == true
+	input.facts.within.day_tokens == true
 	money
 }
 
 money if input.facts.spent.metered == false
 
 money if {
-	session_nusd_within
-	day_nusd_within
-}
-
-# Rules and no functions: a call of one costs the engine a hundred times what a rule does.
-
-session_tokens_within if input.facts.limits.session_tokens == -1
-
-session_tokens_within if {
-	is_number(input.facts.limits.session_tokens)
-	is_number(input.facts.spent.session_tokens)
-	input.facts.spent.session_tokens >= 0
-	input.facts.spent.session_tokens <= input.facts.limits.session_tokens
-}
-
-day_tokens_within if input.facts.limits.day_tokens == -1
-
-day_tokens_within if {
-	is_number(input.facts.limits.day_tokens)
-	is_number(input.facts.spent.day_tokens)
-	input.facts.spent.day_tokens >= 0
-	input.facts.spent.day_tokens <= input.facts.limits.day_tokens
-}
-
-session_nusd_priced if input.facts.limits.session_nusd == -1
-
-session_nusd_priced if {
-	is_number(input.facts.spent.session_nusd)
-	input.facts.spent.session_nusd >= 0
-}
-
-session_nusd_within if input.facts.limits.session_nusd == -1
-
-session_nusd_within if {
-	is_number(input.facts.limits.session_nusd)
-	is_number(input.facts.spent.session_nusd)
-	input.facts.spent.session_nusd <= input.facts.limits.session_nusd
-}
-
-day_nusd_priced if input.facts.limits.day_nusd == -1
-
-day_nusd_priced if {
-	is_number(input.facts.spent.day_nusd)
-	input.facts.spent.day_nusd >= 0
-}
-
-day_nusd_within if input.facts.limits.day_nusd == -1
-
-day_nusd_within if {
-	is_number(input.facts.limits.day_nusd)
-	is_number(input.facts.spent.day_nusd)
-	input.facts.spent.day_nusd <= input.facts.limits.day_nusd
+	input.facts.within.session_nusd == true
+	input.facts.within.day_nusd == true
 }
 
 denied contains reason if some reason in data.boxmaker.root.deny

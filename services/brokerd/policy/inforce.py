@@ -3,19 +3,23 @@
 A root whose modules do not load at the first try denies everything; after a good load the last good policy stays
 (contract, "Policy"). Modules load in a second worker, which takes the place of the first once it has answered: what is
 large holds no decision up for long. Each listener that decides has one of these, with a worker of its own.
+
+An answer is kept for as long as its policy is in force: asked the same again, the worker would say the same.
 """
 
+import json
 import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import msgspec
 
 from brokerd.policy import modules, verdict
 from brokerd.policy.modules import Module, ModulesError
+from brokerd.policy.narrow import Narrow
 from brokerd.policy.process import LoadRefused, Worker, WorkerLost
 from brokerd.policy.verdict import Verdict
 from brokerd.watch import Watched
@@ -26,6 +30,9 @@ _TRY_AGAIN_SECONDS: Final = 10.0
 _PATIENCE_SECONDS: Final = 3.0
 """How long, from the first question that found the modules changed, questions wait for them; then the last good policy
 answers. Most load in a tenth of that, and are in force for the first question after they were written."""
+_MOST_KEPT: Final = 1_000
+_LONGEST_KEPT_CHARS: Final = 4_000
+"""Of an input whose answer is kept; the usual one has a few hundred."""
 NO_POLICY: Final = "none"
 """What stands for the digest where there is no policy."""
 
@@ -37,10 +44,31 @@ class Answer(msgspec.Struct, frozen=True):
     policy: str
 
 
+class _Kept:
+    """The answers of one policy that were given, by entry point and narrowed input; of too many, the oldest goes."""
+
+    def __init__(self, narrow: Narrow) -> None:
+        self._narrow = narrow
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+
+    def question(self, entrypoint: str, term: Mapping[str, Any]) -> tuple[str, str]:
+        return entrypoint, text_of(self._narrow(term))
+
+    def get(self, question: tuple[str, str]) -> Verdict | None:
+        return self._verdicts.get(question)
+
+    def put(self, question: tuple[str, str], found: Verdict) -> None:
+        if not self._narrow.lasting or found == verdict.INVALID or len(question[1]) > _LONGEST_KEPT_CHARS:
+            return
+        if len(self._verdicts) >= _MOST_KEPT:
+            del self._verdicts[next(iter(self._verdicts))]
+        self._verdicts[question] = found
+
+
 class Policy:
     """The policy in force and its worker. It loads in `run`, beside the questions."""
 
-    def __init__(self, home: Path, timeout_s: float, trials: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, timeout_s: float, trials: Mapping[str, Mapping[str, Any]]) -> None:
         """`trials` holds for each entry point an input that any working policy answers."""
         self._watched = Watched(home / "policy", modules.SUFFIX, modules.LARGEST_MODULE_BYTES)
         self._timeout_s = timeout_s
@@ -48,6 +76,7 @@ class Policy:
         self._lock = anyio.Lock()
         self._worker: Worker | None = None
         self._good: tuple[Module, ...] | None = None
+        self._kept = _Kept(Narrow(()))
         self._digest = NO_POLICY
         self._tried: tuple[Module, ...] | None = None
         self._try_again = math.inf
@@ -71,16 +100,19 @@ class Policy:
             with anyio.CancelScope(shield=True):
                 await self._end()
 
-    async def ask(self, entrypoint: str, term: str) -> Answer:
-        """What the policy says to an input (a JSON text); whatever goes wrong is a denial."""
+    async def ask(self, entrypoint: str, term: Mapping[str, Any]) -> Answer:
+        """What the policy says to an input; whatever goes wrong is a denial."""
         await self._up_to_date()
+        if (found := self._kept.get(self._kept.question(entrypoint, term))) is not None:
+            return Answer(found, self._digest)
         async with self._lock:
             if self._good is None:
                 return Answer(verdict.INVALID, NO_POLICY)
-            policy = self._digest
+            policy, kept = self._digest, self._kept
+            question = kept.question(entrypoint, term)
             try:
                 worker = await self._running(self._good)
-                answer = await worker.ask(entrypoint, term, self._timeout_s)
+                answer = await worker.ask(*question, self._timeout_s)
             except (WorkerLost, LoadRefused) as error:
                 self._worker = None
                 logger().error("policy-worker-lost", reason=str(error))
@@ -88,7 +120,9 @@ class Policy:
             except BaseException:
                 self._worker = None
                 raise
-            return Answer(verdict.read(answer), policy)
+            found = verdict.read(answer)
+            kept.put(question, found)
+            return Answer(found, policy)
 
     async def show(self) -> PolicyShowReply:
         """The modules in force, those left out, and the problem that denies everything, if there is one."""
@@ -140,6 +174,7 @@ class Policy:
             async with self._lock:
                 await self._end()
                 self._worker, self._good = worker, composed
+                self._kept = _Kept(Narrow(modules.in_force(composed)))
                 self._digest = modules.digest_of(composed)
             logger().info("policy-loaded", policy=self._digest, modules=len(composed), worker=worker.pid)
         self._tried, self._try_again, self._problem = root, try_again, problem
@@ -166,7 +201,12 @@ class Policy:
         """
         worker = await Worker.start(modules.in_force(composed))
         for entrypoint, term in self._trials.items():
-            if verdict.read(await worker.ask(entrypoint, term, self._timeout_s)) == verdict.INVALID:
+            if verdict.read(await worker.ask(entrypoint, text_of(term), self._timeout_s)) == verdict.INVALID:
                 await worker.end()
                 raise LoadRefused(f"data.{entrypoint.replace('/', '.')} is not an answer: see the built-in policy")
         return worker
+
+
+def text_of(term: Mapping[str, Any]) -> str:
+    """An input as the JSON text that the engine takes."""
+    return json.dumps(term, ensure_ascii=False)

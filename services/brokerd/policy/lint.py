@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(
     |(?P<template>\$["`])
     |(?P<text>"(?:[^"\\\n]|\\.)*"|`[^`]*`)
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*)
-    |(?P<number>[0-9][0-9a-zA-Z.+-]*)
+    |(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
     |(?P<mark>:=|==|!=|<=|>=|[-+*/%&|<>=(){}\[\],;:.$])""",
     re.VERBOSE,
 )
@@ -109,6 +109,12 @@ def check_calls(sources: list[Source], is_builtin: Callable[[str], bool]) -> Non
                 raise LintError(f"{where} may not be called: {BLOCKED[called]}")
             if not (is_builtin(called) or _full_names(source, called) & defined):
                 raise LintError(f"{where} is not a function of this engine or of a module")
+
+
+def called(source: Source) -> Iterator[str]:
+    """The name of every function that a module calls, as it stands there or as its imports have it in full."""
+    for name, _ in _calls(source):
+        yield from _full_names(source, name)
 
 
 def _tokens(name: str, text: str) -> Iterator[Token]:

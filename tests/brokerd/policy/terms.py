@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from brokerd import facts
+
 ranks = st.integers(0, 2)
 flags = st.booleans()
 hostile = st.sampled_from(
@@ -66,6 +68,18 @@ _usual = st.sampled_from([True, True, True, False])
 _sum = st.sampled_from([-1, 0, 99, 100, 101, (1 << 53) + 1, 1 << 62])
 _limit = st.sampled_from([-1, -1, 0, 100, 1 << 53, (1 << 62) - 1])
 _SPENT = ("session_tokens", "day_tokens", "session_nusd", "day_nusd")
+
+
+def _compared(term: dict[str, Any]) -> dict[str, Any]:
+    """A term with what is worked out of its sums, as `facts` does it."""
+    told = term["facts"]
+    compared = {
+        "within": facts.within(told["limits"], told["spent"]),
+        "priced": facts.is_priced(told["limits"], told["spent"]),
+    }
+    return {**term, "facts": {**told, **compared}}
+
+
 egress_terms = st.fixed_dictionaries(
     {
         "decision": st.just("egress"),
@@ -92,7 +106,7 @@ egress_terms = st.fixed_dictionaries(
         ),
         "now": st.just({"unix_s": 0, "hour_utc": 0, "minute": 0, "weekday": 1}),
     }
-)
+).map(_compared)
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """The policy in force: what loads, what stays, and what a policy that misbehaves can do, which is to deny."""
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +11,6 @@ import anyio
 import pytest
 
 from brokerd import app, facts
-from brokerd.decide import term_of
 from brokerd.grants.shelf import GrantSet
 from brokerd.policy.inforce import NO_POLICY, Policy
 from brokerd.policy.process import LoadRefused, Worker, WorkerLost
@@ -39,7 +39,7 @@ async def _policy(home: Path, timeout_s: float = 5.0) -> AsyncIterator[Policy]:
 
 
 async def _ask(policy: Policy, **more: object) -> tuple[str, tuple[str, ...]]:
-    answer = await policy.ask(facts.TOOL, term_of({**ALLOWED, **more}))
+    answer = await policy.ask(facts.TOOL, {**ALLOWED, **more})
     return answer.verdict.verdict, answer.verdict.reasons
 
 
@@ -121,10 +121,10 @@ async def test_after_a_good_load_the_last_good_policy_stays(home: Path) -> None:
     _write(home, HEAD + 'deny contains "policy-denies" if input.tool == "memory"\n')
     async with _policy(home) as policy:
         assert (await _ask(policy, tool="memory"))[0] == "deny"
-        before = (await policy.ask(facts.TOOL, term_of(ALLOWED))).policy
+        before = (await policy.ask(facts.TOOL, ALLOWED)).policy
         _write(home, HEAD + "deny contains\n")
         assert await _ask(policy, tool="memory") == ("deny", ("policy-denies",))
-        assert (await policy.ask(facts.TOOL, term_of(ALLOWED))).policy == before
+        assert (await policy.ask(facts.TOOL, ALLOWED)).policy == before
         shown = await policy.show()
         assert shown.problem is None
         (left_out,) = [module for module in shown.modules if module.problem]
@@ -175,7 +175,7 @@ async def test_a_pattern_that_hangs_or_crashes_denies_and_the_next_call_is_decid
         assert (await _ask(policy))[0] == "allow"
         before = _pid(policy)
         assert await _ask(policy, arguments={"x": subject}) == ("deny", ("policy-invalid",))
-        assert (await _ask(policy))[0] == "allow"
+        assert (await _ask(policy, arguments={"x": "b"}))[0] == "allow"
         assert _pid(policy) != before
         assert not Path(f"/proc/{before}").exists()
 
@@ -184,8 +184,8 @@ async def test_a_worker_that_was_killed_is_a_denial_once(home: Path) -> None:
     async with _policy(home) as policy:
         assert (await _ask(policy))[0] == "allow"
         os.kill(_pid(policy), 9)
-        assert await _ask(policy) == ("deny", ("policy-invalid",))
-        assert (await _ask(policy))[0] == "allow"
+        assert await _ask(policy, approved=True) == ("deny", ("policy-invalid",))
+        assert (await _ask(policy, approved=True))[0] == "allow"
 
 
 async def test_a_worker_that_is_killed_while_it_decides_is_a_denial_once(home: Path) -> None:
@@ -199,7 +199,7 @@ async def test_a_worker_that_is_killed_while_it_decides_is_a_denial_once(home: P
 
         tasks.start_soon(one, {"x": "a" * 40 + "!"})
         await anyio.sleep(0.2)
-        tasks.start_soon(one, {})  # waits for its turn
+        tasks.start_soon(one, {"x": "b"})  # waits for its turn
         await anyio.sleep(0.05)
         assert found == []
         os.kill(_pid(policy), 9)
@@ -222,9 +222,9 @@ async def test_what_loads_slowly_holds_no_decision_up_and_takes_its_place_later(
 
         monkeypatch.setattr(Worker, "start", slow)
         _write(home, HEAD + 'deny contains "policy-denies" if input.tool == "recall"\n')
-        before = (await policy.ask(facts.TOOL, term_of(ALLOWED))).policy
+        before = (await policy.ask(facts.TOOL, ALLOWED)).policy
         for _ in range(3):
-            answer = await policy.ask(facts.TOOL, term_of(ALLOWED))
+            answer = await policy.ask(facts.TOOL, ALLOWED)
             assert (answer.verdict.verdict, answer.policy) == ("allow", before)
         _write(home, HEAD + 'deny contains "policy-denies" if input.tool in {"recall", "memory"}\n')  # meanwhile
         gate.set()
@@ -287,17 +287,21 @@ async def test_a_caller_that_is_cancelled_leaves_no_answer_for_the_next(home: Pa
 
 
 @pytest.mark.parametrize("term", ["", "{", "nonsense", '{"a":}', "1 2"])
-async def test_an_input_that_is_refused_ends_the_worker_and_denies(home: Path, term: str) -> None:
+async def test_an_input_that_is_refused_ends_the_worker_and_denies(
+    home: Path, term: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine would keep the input before it."""
     async with _policy(home) as policy:
         assert (await _ask(policy))[0] == "allow"
-        assert (await policy.ask(facts.TOOL, term)).verdict.verdict == "deny"
-        assert (await _ask(policy))[0] == "allow"
+        with monkeypatch.context() as patched:
+            patched.setattr("brokerd.policy.inforce.text_of", lambda _: term)
+            assert (await policy.ask(facts.TOOL, ALLOWED)).verdict.verdict == "deny"
+        assert (await _ask(policy, approved=True))[0] == "allow"
 
 
 async def test_an_entry_point_that_is_not_there_denies(home: Path) -> None:
     async with _policy(home) as policy:
-        assert (await policy.ask("boxmaker/tool/nowhere", term_of(ALLOWED))).verdict == INVALID
+        assert (await policy.ask("boxmaker/tool/nowhere", ALLOWED)).verdict == INVALID
 
 
 async def test_a_megabyte_of_arguments_is_decided(home: Path) -> None:
@@ -337,3 +341,24 @@ async def test_a_worker_ends_when_its_brokerd_is_gone() -> None:
     assert not Path(f"/proc/{pid}").exists()
     with pytest.raises(WorkerLost):
         await worker.ask(facts.TOOL, "{}", 5)
+
+
+async def test_what_was_answered_is_not_asked_again_until_the_policy_changes(home: Path) -> None:
+    async with _policy(home) as policy:
+        assert await _ask(policy) == ("allow", ("built-in",))
+        os.kill(_pid(policy), signal.SIGSTOP)
+        # The worker answers nothing now; what the policy does not read makes no other question.
+        assert await _ask(policy, arguments={"query": "another"}) == ("allow", ("built-in",))
+        os.kill(_pid(policy), signal.SIGCONT)
+        _write(home, HEAD + 'deny contains "policy-denies" if input.arguments.query == "another"\n')
+        assert await _ask(policy, arguments={"query": "another"}) == ("deny", ("policy-denies",))
+        assert await _ask(policy) == ("allow", ("built-in",))
+
+
+async def test_an_answer_by_chance_or_by_the_clock_is_asked_for_each_time(home: Path) -> None:
+    _write(home, HEAD + 'deny contains "policy-denies" if time.now_ns() < 0\n')
+    async with _policy(home, timeout_s=0.5) as policy:
+        assert await _ask(policy) == ("allow", ("built-in",))
+        os.kill(_pid(policy), signal.SIGSTOP)
+        assert await _ask(policy) == ("deny", ("policy-invalid",))
+        assert await _ask(policy) == ("allow", ("built-in",))

@@ -30,6 +30,8 @@ def _load(*bodies: str) -> Engine:
         'time.parse_rfc3339_ns("2026-01-01T00:00:00Z") > 0',
         "opa.runtime() == 1",
         "nowhere(1)",
+        "1+nowhere(1) > 1",
+        "1-nowhere.x(1) > 1",
         "some.where(1)",
         "data.somewhere.f(1)",
         "net . cidr_contains (1, 2)",
