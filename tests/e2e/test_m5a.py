@@ -1,11 +1,8 @@
 """M5a section 1, points 1 to 7, over the real daemons with a scripted model, and section 14's "on the device" lines."""
 
-import http.server
 import itertools
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,8 @@ import pytest
 
 from proto.messages import broker, loop, memory, wire
 from tests.e2e.box import Box, Said, running
-from tests.fakes.model import FakeModel, Reply
+from tests.fakes.model import FakeModel, Reply, calls
+from tests.fakes.page import serve_page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -25,32 +23,7 @@ untrusted = true
 hosts = ["127.0.0.1"]
 loopback = true
 """
-_PAGE = b"<html><title>News</title><body><p>The release moved to March.</p></body></html>"
-
-
-class _Web(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(_PAGE)))
-        self.end_headers()
-        self.wfile.write(_PAGE)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def _web() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Web)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/news"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+_PAGE = "<html><title>News</title><body><p>The release moved to March.</p></body></html>"
 
 
 @pytest.fixture
@@ -67,16 +40,8 @@ def box(home: Path, model: FakeModel) -> Iterator[Box]:
         yield running_box
 
 
-def _memory(**arguments: Any) -> Reply:
-    return {"calls": [{"name": "memory", "arguments": arguments}]}
-
-
-def _recall(query: str) -> Reply:
-    return {"calls": [{"name": "recall", "arguments": {"query": query}}]}
-
-
 def _fetch(url: str) -> Reply:
-    return {"calls": [{"name": "call_tool", "arguments": {"tool": "http_fetch", "arguments": {"url": url}}}]}
+    return calls("call_tool", tool="http_fetch", arguments={"url": url})
 
 
 def _turn(box: Box, model: FakeModel, text: str, *replies: Reply, session: str | None = None) -> Said:
@@ -87,16 +52,6 @@ def _turn(box: Box, model: FakeModel, text: str, *replies: Reply, session: str |
     return said
 
 
-def _results(model: FakeModel) -> list[str]:
-    """The tool results in the last prompt."""
-    return [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
-
-
-def _system(model: FakeModel) -> str:
-    """The system message of the last prompt."""
-    return str(model.requests[-1].messages[0]["content"])
-
-
 def _edits(box: Box) -> list[dict[str, Any]]:
     reply: memory.EditsReply = box.ask("owner-memory", memory.Edits(last=50), memory.EditsReply)
     return reply.edits
@@ -104,9 +59,9 @@ def _edits(box: Box) -> list[dict[str, Any]]:
 
 def test_1_a_fact_from_one_session_is_recalled_in_another(box: Box, model: FakeModel) -> None:
     first = _turn(box, model, "The launch window moved to Thursday.")
-    second = _turn(box, model, "When is the launch?", _recall("launch window"))
+    second = _turn(box, model, "When is the launch?", calls("recall", query="launch window"))
     assert second.session != first.session
-    (result,) = _results(model)
+    (result,) = model.results
     source, snippet = result.splitlines()[:2]
     assert source.startswith(f"[1] memory · session {first.session}, ")
     assert source.endswith(" UTC, the owner said · private")
@@ -114,12 +69,12 @@ def test_1_a_fact_from_one_session_is_recalled_in_another(box: Box, model: FakeM
 
 
 def test_2_an_entry_moved_out_by_consolidate_is_found(box: Box, model: FakeModel) -> None:
-    _turn(box, model, "a", _memory(action="add", file="memory", text="The owner prefers answers in UTC."))
+    _turn(box, model, "a", calls("memory", action="add", file="memory", text="The owner prefers answers in UTC."))
     moved = [{"old": "The owner prefers answers in UTC.", "move": True}, {"text": "The box is new."}]
-    _turn(box, model, "b", _memory(action="consolidate", file="memory", entries=moved))
-    _turn(box, model, "c", _recall("answers in UTC"))
-    assert "# memory.md (15 of 2,200 characters)\nThe box is new." in _system(model)
-    (result,) = _results(model)
+    _turn(box, model, "b", calls("memory", action="consolidate", file="memory", entries=moved))
+    _turn(box, model, "c", calls("recall", query="answers in UTC"))
+    assert "# memory.md (15 of 2,200 characters)\nThe box is new." in model.system
+    (result,) = model.results
     lines = result.splitlines()
     (at,) = (number for number, line in enumerate(lines) if " identity · moved 20" in line)
     assert lines[at].endswith(" from memory.md · private")
@@ -127,31 +82,31 @@ def test_2_an_entry_moved_out_by_consolidate_is_found(box: Box, model: FakeModel
 
 
 def test_3_a_write_reaches_the_prompt_only_in_the_next_session(box: Box, model: FakeModel) -> None:
-    writer = _turn(box, model, "a", _memory(action="add", file="user", text="Likes tea."))
-    assert _results(model) == ["user.md updated (10 of 1,375 characters); it takes effect in the next session"]
+    writer = _turn(box, model, "a", calls("memory", action="add", file="user", text="Likes tea."))
+    assert model.results == ["user.md updated (10 of 1,375 characters); it takes effect in the next session"]
     assert not writer.of(loop.ChatApproval)
     before = model.requests[-1].messages[0]
     box.kill("loopd")
     box.start("loopd")
     _turn(box, model, "b", session=writer.session)
     assert model.requests[-1].messages[0] == before
-    assert "Likes tea." not in _system(model)
+    assert "Likes tea." not in model.system
     _turn(box, model, "c")
-    assert "# user.md (10 of 1,375 characters)\nLikes tea." in _system(model)
+    assert "# user.md (10 of 1,375 characters)\nLikes tea." in model.system
 
 
 def test_4_and_6_what_a_tainted_session_remembers_is_an_untrusted_note(box: Box, model: FakeModel) -> None:
-    with _web() as url:
+    with serve_page(_PAGE) as url:
         said = _turn(
             box,
             model,
             "Read the news.",
             _fetch(url),
-            _memory(action="add", file="memory", text="The release moved to March."),
-            _memory(action="note", text="The news page speaks of March."),
-            _memory(action="remove", file="memory", old="x"),
+            calls("memory", action="add", file="memory", text="The release moved to March."),
+            calls("memory", action="note", text="The news page speaks of March."),
+            calls("memory", action="remove", file="memory", old="x"),
         )
-    page, added, noted, removed = _results(model)
+    page, added, noted, removed = model.results
     assert "The release moved to March." in page
     assert added == "saved as a note (untrusted): this session has read untrusted content"
     assert noted == "noted (untrusted)"
@@ -159,9 +114,9 @@ def test_4_and_6_what_a_tainted_session_remembers_is_an_untrusted_note(box: Box,
     (label,) = said.of(loop.ChatLabel)
     assert label.untrusted
 
-    _turn(box, model, "What of the release?", _recall("release March"))
-    assert "The release moved to March." not in _system(model)
-    sources = _results(model)[0].splitlines()[0::2]
+    _turn(box, model, "What of the release?", calls("recall", query="release March"))
+    assert "The release moved to March." not in model.system
+    sources = model.results[0].splitlines()[0::2]
     assert any(": note" not in s and " memory-tainted · note, " in s and said.session in s for s in sources)
     assert all(" memory-tainted · " in s for s in sources if said.session in s and "the owner said" not in s)
     row = box.ask("owner-broker", broker.SessionLabels(), broker.SessionLabelsReply).sessions[0]
@@ -169,8 +124,8 @@ def test_4_and_6_what_a_tainted_session_remembers_is_an_untrusted_note(box: Box,
 
 
 def test_7_the_owner_lists_every_write_and_undoes_the_latest(box: Box, model: FakeModel) -> None:
-    _turn(box, model, "a", _memory(action="add", file="memory", text="One."))
-    said = _turn(box, model, "b", _memory(action="add", file="memory", text="Two."))
+    _turn(box, model, "a", calls("memory", action="add", file="memory", text="One."))
+    said = _turn(box, model, "b", calls("memory", action="add", file="memory", text="Two."))
     one, two = _edits(box)
     assert (two["session"], two["action"], two["went_to"], two["by"]) == (said.session, "add", "memory.md", "agent")
     listed = box.ask("owner-memory", memory.MemoryAdmin(command="log", arg=""), memory.MemoryAdminReply).text
@@ -188,8 +143,8 @@ def test_7_the_owner_lists_every_write_and_undoes_the_latest(box: Box, model: Fa
 
 
 def test_a_later_prompt_begins_with_the_bytes_of_the_earlier_one(box: Box, model: FakeModel) -> None:
-    said = _turn(box, model, "Grüße, 世界", _recall("nothing"))
-    _turn(box, model, "again", _memory(action="note", text="n"), session=said.session)
+    said = _turn(box, model, "Grüße, 世界", calls("recall", query="nothing"))
+    _turn(box, model, "again", calls("memory", action="note", text="n"), session=said.session)
     box.stop()
     box.start()
     _turn(box, model, "and again", session=said.session)
@@ -222,7 +177,7 @@ def test_5_the_baseline_is_at_most_3000_tokens(box: Box, model: FakeModel, fille
             (box.home / "memory" / name).write_text(_prose(limit))
     _turn(box, model, "hello")
     body = model.requests[-1].json
-    baseline = _system(model) + json.dumps(body["tools"], ensure_ascii=False)
+    baseline = model.system + json.dumps(body["tools"], ensure_ascii=False)
     if filled:
         assert "(2,200 of 2,200 characters)" in baseline
     assert count_tokens(baseline) <= 3000

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from proto.messages import loop
 from tests.e2e.box import Box
 from tests.fakes.mattermost import FakeMattermost
-from tests.fakes.model import FakeModel, Reply
+from tests.fakes.mattermost.thread import asked, said
+from tests.fakes.model import FakeModel, calls
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
-Map = dict[str, Any]
 _FETCH = 'tool = "http_fetch"\nmode = "ask"\nmax_taint = "private"\nresult_class = "private"\nuntrusted = true\n'
 
 
@@ -46,35 +45,12 @@ def box(home: Path, model: FakeModel, server: FakeMattermost) -> Iterator[Box]:
         box.stop()
 
 
-def said(server: FakeMattermost, root: Map) -> list[str]:
-    """What the bot says in a thread."""
-    posts = server.posts(server.dm, root)
-    return [post["message"] for post in posts if post["user_id"] == server.bot["id"]]
-
-
-def asked(server: FakeMattermost, text: str, root: Map | None = None, answer: str = "done") -> Map:
-    """Say something and wait for the answer; the thread's first post."""
-    post = server.say(server.owner, server.dm, text, root)
-    first = root or post
-    count = len(said(server, first))
-    server.wait(lambda: said(server, first)[count:] == [answer], 20)
-    return first
-
-
-def _calls(name: str, **arguments: Any) -> Reply:
-    return {"calls": [{"name": name, "arguments": arguments}]}
-
-
-def _results(model: FakeModel) -> list[str]:
-    return [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
-
-
 def test_a_fact_told_in_one_thread_is_recalled_in_another(box: Box, server: FakeMattermost, model: FakeModel) -> None:
     model.script = [{"text": "noted"}]
     first = asked(server, "The launch window moved to Thursday.", answer="noted")
-    model.script = [_calls("recall", query="launch window"), {"text": "Thursday"}]
+    model.script = [calls("recall", query="launch window"), {"text": "Thursday"}]
     asked(server, "When is the launch?", answer="Thursday")
-    (result,) = _results(model)
+    (result,) = model.results
     source, snippet = result.splitlines()[:2]
     assert source.startswith(f"[1] memory · session mm-{first['id']}, ")
     assert source.endswith(" UTC, the owner said · private")
@@ -85,18 +61,18 @@ def test_a_fact_told_in_one_thread_is_recalled_in_another(box: Box, server: Fake
 
 
 def test_a_memory_is_in_the_next_thread_and_not_in_this_one(box: Box, server: FakeMattermost, model: FakeModel) -> None:
-    model.script = [_calls("memory", action="add", file="user", text="Likes tea."), {"text": "done"}]
+    model.script = [calls("memory", action="add", file="user", text="Likes tea."), {"text": "done"}]
     first = asked(server, "Remember that I like tea.")
     model.script = [{"text": "well"}, {"text": "tea"}]
     asked(server, "and?", first, answer="well")
-    assert "Likes tea." not in model.requests[-1].messages[0]["content"]
+    assert "Likes tea." not in model.system
     asked(server, "What do I drink?", answer="tea")
-    assert "Likes tea." in model.requests[-1].messages[0]["content"]
+    assert "Likes tea." in model.system
 
 
 def test_an_approval_by_reaction_and_what_it_leaves(box: Box, server: FakeMattermost, model: FakeModel) -> None:
     url = "https://127.0.0.1:1/@here"
-    model.script = [_calls("call_tool", tool="http_fetch", arguments={"url": url}), {"text": "could not"}]
+    model.script = [calls("call_tool", tool="http_fetch", arguments={"url": url}), {"text": "could not"}]
     root = server.say(server.owner, server.dm, "fetch it")
     server.wait(lambda: said(server, root), 20)
     server.wait(lambda: any("waits for you" in text for text in said(server, root)), 20)
@@ -121,4 +97,4 @@ def test_each_daemon_killed_in_the_middle_of_a_turn(box: Box, server: FakeMatter
         box.start(daemon)
         model.release()
         server.wait(lambda root=root: said(server, root) == ["the answer"], 30)  # type: ignore[misc]
-        model._released.clear()
+        model.hold_again()

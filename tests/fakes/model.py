@@ -16,7 +16,7 @@ Features, each a key of a reply (all optional):
     no_done         the stream ends without `[DONE]`
     raw             this text as the body of the answer, as it is, with the content type `type`
     delay_s         wait so long before the answer; `gap_s` between two events
-    hold            wait before the answer until `FakeModel.release` is called
+    hold            wait before the answer until `FakeModel.release` is called; `hold_at` before the event of that number
     silent          read the request and answer nothing until the client goes
 
 Every request is kept: `path`, `headers`, and `body` byte for byte. When the script is at its end, `otherwise` answers.
@@ -61,6 +61,11 @@ class Recorded(NamedTuple):
         return found
 
 
+def calls(name: str, **arguments: Any) -> Reply:
+    """A reply that is one call of a tool of the model's."""
+    return {"calls": [{"name": name, "arguments": arguments}]}
+
+
 class FakeModel:
     """The model; it listens inside `with`. `path` None is a port on loopback, whose address is `url`."""
 
@@ -101,9 +106,23 @@ class FakeModel:
         self._thread.join()
         self._server.server_close()
 
+    @property
+    def system(self) -> str:
+        """The system message of the last prompt."""
+        return str(self.requests[-1].messages[0]["content"])
+
+    @property
+    def results(self) -> list[str]:
+        """The tool results in the last prompt."""
+        return [message["content"] for message in self.requests[-1].messages if message["role"] == "tool"]
+
     def release(self) -> None:
         """Let the replies that are held go on, those to come too."""
         self._released.set()
+
+    def hold_again(self) -> None:
+        """Those to come are held again."""
+        self._released.clear()
 
     def wait_for(self, count: int, timeout_s: float = 10.0) -> None:
         """Wait until so many requests have come."""
@@ -190,6 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number, event in enumerate(events(reply)):
+            if number == reply.get("hold_at"):
+                self.model.wait_released()
             if number == reply.get("cut"):
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
