@@ -3,72 +3,30 @@ word; each daemon is killed, systemd itself too; and what no unit may do is trie
 """
 
 import contextlib
-import functools
 import json
-import os
 import re
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bxctl.systemd import environment
 from bxctl.systemd.units import SYSTEM, unit_name, units
 from bxctl.systemd.view import APART, SERVICES
 from proto import sockets
 from proto.faults import Fault
 from proto.home import PATHS
 from proto.messages import loop
-from proto.role.ask import ask_stream
-from tests.deploy.host import PATH, Host, missing
-from tests.e2e.box import CHAT_EVENTS, Said
-from tests.fakes.model import FakeModel
+from tests.deploy.boxed import MARKS, OTHERWISE, Boxed, commands, installed
+from tests.deploy.host import PATH
+from tests.e2e.box import DAEMONS
 from tests.shape import tree
 
-DAEMONS = ("memoryd", "brokerd", "egressd", "loopd")
-SUDO = """#!/bin/sh
-# This host has none: what it would do, for root.
-[ "$1" = -u ] && { user=$2; shift 2; [ "$1" = -- ] && shift; exec setpriv --reuid $user --regid $user --init-groups "$@"; }
-exec "$@"
-"""
-MODEL = f"{SYSTEM.home}/run/egress-model/scripted.sock"
 SCRIPT = [{"when": "slowly", "text": "Slowly.", "delay_s": 1.0}]
-OWNERS_EDITS = f"""
-printf '\\n[destinations.scripted]\\nbase_url = "unix:{MODEL}"\\nceiling = "private"\\n' >>{SYSTEM.home}/grants.toml
-printf '[model]\\ndestination = "scripted"\\nname = "scripted-1"\\n' >{SYSTEM.home}/config/loopd.toml
-"""
 PROBE = "/opt/boxmaker/probe.py"
-GUIDE = tree.ROOT / "docs" / "install.md"
 
-
-@functools.cache
-def _cannot() -> str | None:
-    if reason := missing():
-        return reason
-    try:
-        environment.interpreter(shared=True)
-    except Fault as fault:
-        return fault.message
-    return None
-
-
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.host,
-    pytest.mark.timeout(180),
-    pytest.mark.skipif(bool(_cannot()), reason=str(_cannot())),
-]
-
-
-def _commands(section: str, until: str) -> list[str]:
-    """The commands of a part of the guide, as they stand there."""
-    text = GUIDE.read_text(encoding="utf-8")
-    part = text[text.index(section) : text.index(until)]
-    return [line.strip() for line in re.findall(r"^    (?:sudo|bxctl|systemctl|journalctl).*$", part, re.MULTILINE)]
+pytestmark = MARKS
 
 
 def _may(service: str) -> set[str]:
@@ -119,72 +77,14 @@ def _must_not(service: str) -> set[str]:
     )
 
 
-class Boxed:
-    """The box on a host, and a scripted model that its new sessions use."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.model = FakeModel()
-        self._models = contextlib.ExitStack()
-
-    def follow(self, command: str) -> str:
-        """Do what the guide says, in the checkout; what was written."""
-        return self.host.run("sh", "-c", f"cd {tree.ROOT} && {command}", timeout_s=150).stdout
-
-    def serve(self) -> None:
-        """Serve the model, on a socket that egressd sees; again after each boot."""
-        self._models.close()
-        path = self.host.root / MODEL.lstrip("/")
-        self.model = self._models.enter_context(FakeModel(SCRIPT, path, otherwise={"text": "So be it."}))
-        owner = path.parent.stat()
-        os.chown(path, owner.st_uid, owner.st_gid)
-
-    def close(self) -> None:
-        """Serve no more."""
-        self._models.close()
-
-    def events(self, text: str, session: str | None = None) -> Iterator[Any]:
-        """Say something to loopd over its owner's socket; the events."""
-        path = sockets.socket("owner-loop").at(self.host.root / SYSTEM.home.lstrip("/"))
-        yield from ask_stream(path, loop.Chat(session=session, text=text), *CHAT_EVENTS, timeout_s=40)
-
-    def chat(self, text: str, session: str | None = None) -> Said:
-        """Say something, and wait for the end of the turn."""
-        return Said(list(self.events(text, session)))
-
-    def show(self, daemon: str, name: str) -> str:
-        """A property of a daemon's unit."""
-        command = ("systemctl", "show", f"--property={name}", "--value", f"boxmaker-{daemon}.service")
-        return self.host.run(*command).stdout.strip()
-
-    def kill(self, daemon: str) -> None:
-        """End a daemon by SIGKILL."""
-        self.host.run("systemctl", "kill", "--signal=KILL", f"boxmaker-{daemon}.service")
-
-    def answers(self, session: str) -> list[str]:
-        """What the assistant said in a session, as its log has it."""
-        path = self.host.root / SYSTEM.home.lstrip("/") / "sessions" / session / "0.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        return [record["content"] for record in records if record["kind"] == "assistant"]
-
-
 @pytest.fixture(scope="module")
 def boxed() -> Iterator[Boxed]:
     """A host on which the guide was followed; at the end the box is taken away as the guide says."""
-    made = Boxed(Host())
-    host = made.host
-    try:
-        host.boot()
-        host.put("/usr/local/bin/sudo", SUDO, "755")
+    with installed(SCRIPT) as made:
+        host = made.host
         host.put(f"{tree.ROOT}/key.txt", "sk-of-a-test")
-        (install,) = _commands("## On a host", "Look at it:")
-        assert install == "sudo make install"
-        made.follow(install)
-        host.run("sh", "-c", OWNERS_EDITS)
-        host.run("systemctl", "restart", "boxmaker-loopd.service")
-        made.serve()
         yield made
-        uninstall, *rest = _commands("This takes them away", "## For you alone")
+        uninstall, *rest = commands("This takes them away", "## For you alone")
         assert f"the home {SYSTEM.home} is as it was" in made.follow(uninstall)
         assert host.run("systemctl", "list-units", "--all", "--no-legend", "boxmaker*").stdout == ""
         assert not (host.root / "opt/boxmaker").exists()
@@ -192,21 +92,18 @@ def boxed() -> Iterator[Boxed]:
         for command in rest:
             made.follow(command)
         assert host.run("id", "boxmaker", check=False).returncode != 0
-    finally:
-        made.close()
-        host.end()
 
 
 def test_the_guide_word_by_word(boxed: Boxed) -> None:
-    commands = _commands("Look at it:", "### Change something")
-    assert "bxctl doctor" in commands
-    for command in commands:
+    looks = commands("Look at it:", "### Change something")
+    assert "bxctl doctor" in looks
+    for command in looks:
         said = boxed.follow(command)
         if command == "bxctl doctor":
             assert said.endswith("nothing is wrong\n"), said
             assert "✓ units:" in said
         if command.startswith("bxctl run"):
-            assert said == "So be it.\n"
+            assert said == f"{OTHERWISE}\n"
     rows = json.loads(boxed.follow("bxctl destinations --json"))["destinations"]
     assert {row["destination"]: row["ready"] for row in rows}["openai"]
     assert boxed.follow("bxctl doctor").endswith("nothing is wrong\n")
@@ -225,10 +122,10 @@ def test_the_network_of_the_host_is_its_own(boxed: Boxed) -> None:
 
 def test_the_embedded_model_starts_with_the_first_question(boxed: Boxed) -> None:
     """Its engine too runs with no memory that is written and run."""
-    if not list((boxed.host.root / "opt/boxmaker").glob("lib/python3*/site-packages/xllamacpp")):
+    if not boxed.has_model:
         pytest.skip("the embedded model is not installed here")
     assert boxed.host.run("systemctl", "is-active", "boxmaker-model.service", check=False).stdout == "inactive\n"
-    path = sockets.socket("egress-model").at(boxed.host.root / SYSTEM.home.lstrip("/"))
+    path = sockets.socket("egress-model").at(boxed.home)
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(60)
         client.connect(str(path))
@@ -241,7 +138,7 @@ def test_a_request_to_a_daemon_that_was_just_killed_is_answered(boxed: Boxed) ->
     for daemon in DAEMONS:
         before = int(boxed.show(daemon, "NRestarts"))
         boxed.kill(daemon)
-        assert boxed.chat(f"after the end of {daemon}").text == "So be it."
+        assert boxed.chat(f"after the end of {daemon}").text == OTHERWISE
         assert int(boxed.show(daemon, "NRestarts")) == before + 1
 
 
@@ -272,7 +169,7 @@ def test_a_daemon_that_hangs_is_ended_and_started_again(boxed: Boxed) -> None:
     host.run("systemctl", "restart", "boxmaker-loopd.service")
     before = int(boxed.show("loopd", "NRestarts"))
     host.run("systemctl", "kill", "--signal=STOP", "boxmaker-loopd.service")
-    assert boxed.chat("are you there?").text == "So be it."
+    assert boxed.chat("are you there?").text == OTHERWISE
     assert int(boxed.show("loopd", "NRestarts")) > before
     host.run("rm", "-r", "/run/systemd/system/boxmaker-loopd.service.d")
     host.run("systemctl", "daemon-reload")
@@ -284,8 +181,8 @@ def test_the_box_is_there_again_after_a_restart_of_the_host(boxed: Boxed) -> Non
     boxed.host.halt()
     boxed.host.boot()
     boxed.serve()
-    assert boxed.chat("the second", session).text == "So be it."
-    assert boxed.answers(session) == ["So be it.", "So be it."]
+    assert boxed.chat("the second", session).text == OTHERWISE
+    assert boxed.answers(session) == [OTHERWISE, OTHERWISE]
     assert {boxed.show(daemon, "ActiveState") for daemon in DAEMONS} == {"active"}
 
 
@@ -297,7 +194,7 @@ def test_the_owners_files_are_seen_as_they_are_now(boxed: Boxed) -> None:
     with pytest.raises(AssertionError, match="ceiling"):
         boxed.chat("is this allowed?").text  # noqa: B018  (it raises when there is no answer)
     boxed.host.run("sh", "-c", f'{edit} \'s/^ceiling = "public"$/ceiling = "private"/\' {home}/grants.toml')
-    assert boxed.chat("and now?").text == "So be it."
+    assert boxed.chat("and now?").text == OTHERWISE
 
 
 def test_a_backup_is_put_back(boxed: Boxed) -> None:
@@ -307,8 +204,8 @@ def test_a_backup_is_put_back(boxed: Boxed) -> None:
     boxed.follow("bxctl restore /tmp/box.bxbackup")
     boxed.follow("sudo systemctl start boxmaker.target")
     boxed.serve()
-    assert boxed.answers(session) == ["So be it."]
-    assert boxed.chat("go on", session).text == "So be it."
+    assert boxed.answers(session) == [OTHERWISE]
+    assert boxed.chat("go on", session).text == OTHERWISE
     assert boxed.follow("bxctl doctor").endswith("nothing is wrong\n")
 
 
@@ -319,7 +216,7 @@ def test_a_user_has_a_box_without_root(boxed: Boxed) -> None:
     host.run("systemctl", "start", f"user@{uid}.service")
     ada = ("setpriv", "--reuid", "ada", "--regid", "ada", "--init-groups", "env", "-i", "HOME=/home/ada")
     as_ada = (*ada, f"PATH=/home/ada/.local/bin:{PATH}", "LANG=C.UTF-8", f"XDG_RUNTIME_DIR=/run/user/{uid}")
-    (command,) = _commands("## For you alone", "## What a unit may not do")
+    (command,) = commands("## For you alone", "## What a unit may not do")
     # The copy that runs for the host makes one of itself.
     host.run(*as_ada, "env", "--unset=XDG_RUNTIME_DIR", *command.split(), "--no-model")
     assert host.run(*as_ada, "bxctl", "--version").stdout == host.run("bxctl", "--version").stdout
