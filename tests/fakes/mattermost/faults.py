@@ -24,6 +24,7 @@ class Faults:
         self.frozen_ms: int | None = None
         """The time of what is made, in milliseconds since 1970, instead of the clock's."""
         self.failing, self.fail_status = 0, 500
+        self.answering, self.answer_path, self.answer_status, self.answer_page = 0, "", 200, False
         self.limiting, self.limit_reset, self.limit_s = 0, "seconds", 1
         self.losing_answers = 0
         self.losing_requests = 0
@@ -38,6 +39,10 @@ class Faults:
     def fail_next(self, count: int, status: int = 500) -> None:
         """The next requests fail without any effect."""
         self.failing, self.fail_status = count, status
+
+    def answer_next(self, count: int, path: str, status: int, *, page: bool) -> None:
+        """The next requests whose path ends so get another answer: an error of the server, or a page of a proxy."""
+        self.answering, self.answer_path, self.answer_status, self.answer_page = count, path, status, page
 
     def limit_next(self, count: int, reset: ResetForm = "seconds", seconds: int = 1) -> None:
         """The next requests are too many; `X-Ratelimit-Reset` in seconds left (the server) or as a time (its docs)."""

@@ -222,7 +222,7 @@ class FakeMattermost:
         if self.faults.take("losing_requests"):
             cut(stream)
             raise anyio.EndOfStream
-        found = self._refused() or answer(request, self._user(request), self.state)
+        found = self._refused(request.path) or answer(request, self._user(request), self.state)
         self.answered.append((request, found))
         if self.faults.take("losing_answers"):
             cut(stream)
@@ -240,8 +240,11 @@ class FakeMattermost:
         out += http.send(h11.Data(data=data)) or b""
         await stream.send(out + (http.send(h11.EndOfMessage()) or b""))
 
-    def _refused(self) -> Answer | None:
+    def _refused(self, path: str) -> Answer | None:
         faults = self.faults
+        if path.endswith(faults.answer_path) and faults.take("answering"):
+            error = error_of(Refused(faults.answer_status, "app.fake.app_error", "No."))
+            return Answer(faults.answer_status, b"<html>Back soon</html>" if faults.answer_page else error)
         if faults.take("limiting"):
             is_epoch = faults.limit_reset == "epoch"
             headers = {"X-Ratelimit-Limit": "10", "X-Ratelimit-Remaining": "0"}

@@ -238,30 +238,42 @@ class Channel:
                         logger().error("mattermost-not-kept", why=fault.message, runbook="mattermost-ledger")
 
     async def _list(self) -> None:
-        try:
-            self._fed(feeds.Listed(await self._server.channels(self._feed.me)))
-        except CallRefused as refused:
-            logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
+        """Tell which channels there are; nothing that is said is handled before."""
+        generation = self._feed.generation
+        while generation == self._feed.generation:
+            try:
+                self._fed(feeds.Listed(await self._server.channels(self._feed.me)))
+            except CallRefused as refused:
+                logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
+                await anyio.sleep(self._config.reconnect_most_s)
+            else:
+                return
 
     async def _read(self, read: feeds.Read) -> None:
-        """Read a page; where the post to begin after is gone, from its time on."""
-        asked = read
-        try:
+        """Read a page, for as long as it is wanted: a channel that was not read must not count as read."""
+        while read.generation == self._feed.generation:
             try:
-                posts, more = await self._server.page(asked)
+                self._fed(await self._page(read))
             except CallRefused as refused:
-                if refused.status != 404 or not read.after:
-                    raise
-                posts, more = (), False
-            if read.after and not read.page and not posts:
-                # The newest posts are always beyond the mark. A post that was erased for good is no place to begin.
-                asked = read._replace(after="", since=read.since - OVERLAP_MS)
-                posts, more = await self._server.page(asked)
+                # The bot may be in it no more, which the next list of channels says.
+                logger().warning("mattermost-channel-refused", channel=read.channel, why=str(refused))
+                await anyio.sleep(self._config.reconnect_most_s)
+            else:
+                return
+
+    async def _page(self, read: feeds.Read) -> feeds.Page:
+        """A page; where the post to begin after is gone, one from its time on."""
+        try:
+            posts, more = await self._server.page(read)
         except CallRefused as refused:
-            # A channel that the bot is in no more.
-            logger().warning("mattermost-channel-refused", channel=read.channel, why=str(refused))
+            if refused.status != 404 or not read.after:
+                raise
             posts, more = (), False
-        self._fed(feeds.Page(asked, posts, more))
+        if read.after and not read.page and not posts:
+            # The newest posts are always beyond the mark. A post that was erased for good is no place to begin.
+            read = read._replace(after="", since=read.since - OVERLAP_MS)
+            posts, more = await self._server.page(read)
+        return feeds.Page(read, posts, more)
 
 
 def _json(text: str) -> Any:

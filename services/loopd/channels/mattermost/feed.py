@@ -160,7 +160,8 @@ class Feed:
         self._began = began
         self._kept = dict(kept)
         self._followed: dict[str, _Followed] = {}
-        self._generation = 0
+        self.generation = 0
+        """Changes with each break: what was asked for before it is wanted no more."""
         self._next_seq: int | None = None
 
     def handle(self, event: Event) -> list[Command]:
@@ -181,7 +182,7 @@ class Feed:
 
     def broken(self) -> None:
         """The connection is gone: what is said from now on is not heard."""
-        self._generation += 1
+        self.generation += 1
         self._next_seq = None
         for followed in self._followed.values():
             followed.caught_up = False
@@ -199,7 +200,7 @@ class Feed:
     # Breaks.
 
     def _catch_up(self) -> list[Command]:
-        self._generation += 1
+        self.generation += 1
         for followed in self._followed.values():
             followed.caught_up = False
         return [ListChannels()]
@@ -209,7 +210,7 @@ class Feed:
         for channel in channels:
             done += self._follow(channel)
             followed = self._followed[channel.id]
-            if not followed.caught_up and followed.generation != self._generation:
+            if not followed.caught_up and followed.generation != self.generation:
                 done.append(self._read(followed))
         return done
 
@@ -224,17 +225,19 @@ class Feed:
         return [Keep(channel.id, followed.kept)] if kept is None else []
 
     def _read(self, followed: _Followed) -> Read:
-        followed.generation = self._generation
+        followed.generation = self.generation
         at, post = followed.cursor()
-        return Read(followed.channel.id, self._generation, 0, post, at or followed.kept.since)
+        return Read(followed.channel.id, self.generation, 0, post, at or followed.kept.since)
 
     def _page(self, page: Page) -> list[Command]:
         read = page.read
         followed = self._followed.get(read.channel)
-        if followed is None or read.generation != self._generation:
+        if followed is None or read.generation != self.generation:
             return []
         for post in page.posts:
-            followed.waiting.setdefault(post.id, post)
+            told = followed.waiting.get(post.id)
+            if told is None or (post.edited > told.edited and not told.deleted):
+                followed.waiting[post.id] = post
         if page.more:
             return [read._replace(page=read.page + 1)]
         followed.caught_up = followed.is_whole = True
@@ -295,12 +298,13 @@ class Feed:
         followed = self._followed.get(post.channel)
         if followed is None:
             return []
-        if post.id in followed.waiting:
+        if post.id in followed.known:
+            settled = followed.known[post.id][1]
+            return [] if settled else [Deleted(post) if gone else Edited(post)]
+        if not followed.caught_up:
+            # The page that has it as it was may be on its way already.
             followed.waiting[post.id] = post._replace(deleted=gone or post.deleted)
-            return []
-        if followed.known.get(post.id, (0, True))[1]:
-            return []
-        return [Deleted(post) if gone else Edited(post)]
+        return []
 
     def _take(self, followed: _Followed, post: Post, *, ours: bool) -> list[Command]:
         """Hand a post over, unless it was before."""
@@ -333,16 +337,24 @@ class Feed:
         return [Keep(channel, followed.kept)] if kept else []
 
     def _advance(self, followed: _Followed) -> None:
-        """Move the mark over what is settled and old enough."""
+        """Move the mark over what is settled and old enough, one millisecond after the other.
+
+        The server reads on from a later time than that of the post that it is given, so that a mark in the middle of a
+        millisecond would leave out what is not settled of it.
+        """
         mark = followed.mark
-        while followed.order:
-            order = at, post = followed.order[0]
-            if not followed.known[post][1] or at > followed.newest - OVERLAP_MS:
+        while followed.order and (at := followed.order[0][0]) <= followed.newest - OVERLAP_MS:
+            same = [heappop(followed.order)]
+            while followed.order and followed.order[0][0] == at:
+                same.append(heappop(followed.order))
+            if not all(followed.known[post][1] for _, post in same):
+                for order in same:
+                    heappush(followed.order, order)
                 break
-            heappop(followed.order)
-            mark = max(mark, order)
-            del followed.known[post]
-            followed.must_keep.pop(post, None)
+            mark = max(mark, *same)
+            for _, post in same:
+                del followed.known[post]
+                followed.must_keep.pop(post, None)
         since = followed.kept.since
         followed.kept = Kept(at=mark[0], post=mark[1], since=since, done=dict(followed.must_keep))
         self._kept[followed.channel.id] = followed.kept

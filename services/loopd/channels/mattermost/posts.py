@@ -9,6 +9,10 @@ PROP: Final = "boxmaker"
 ATTACHED: Final = "(attached to this message: {count} file(s), which cannot be read here)"
 _MACHINES: Final = ("from_webhook", "from_plugin", "from_oauth_app")
 """Props of posts that a program made in a user's name: what it says is nobody's word."""
+_OF_SYSTEM: Final = "system_"
+"""How the kinds of posts begin that the server alone makes: anybody may put any props on his own."""
+_LATEST_MS: Final = 253_402_300_799_999
+"""The last moment of the year 9999; a later one is no date in Python."""
 _ID: Final = re.compile(r"[a-z0-9]{26}\Z")
 
 
@@ -66,7 +70,8 @@ def post_of(untrusted: Any) -> Post | None:
         return None
     props = _map(value.get("props")) or {}
     user, kind = _text(value.get("user_id")), _text(value.get("type"))
-    if any(props.get(name) in {"true", True} for name in _MACHINES):
+    # Not looked up in a set: what may be anything may be a list, which has no hash.
+    if any(props.get(name) in ("true", True) for name in _MACHINES):
         user = ""
     root, files = value.get("root_id"), value.get("file_ids")
     text = _text(value.get("message"))
@@ -83,17 +88,21 @@ def post_of(untrusted: Any) -> Post | None:
         key=_text(props.get(PROP)),
         deleted=_number(value.get("delete_at")) > 0,
         edited=_number(value.get("edit_at")),
-        joined=_text(props.get("addedUserId")) or (user if "join" in kind else ""),
+        joined=_joined(kind, user, props),
     )
+
+
+def is_post_list(untrusted: Any) -> bool:
+    """Whether a JSON value is a list of posts as the server gives them."""
+    value = untrusted if isinstance(untrusted, dict) else {}
+    return isinstance(value.get("order"), list) and isinstance(value.get("posts"), dict)
 
 
 def posts_of(untrusted: Any) -> list[Post]:
     """The posts of a list of posts that stand in its order, the oldest first: its map may hold others beside them."""
-    if not isinstance(untrusted, dict):
+    if not is_post_list(untrusted):
         return []
-    order, posts = untrusted.get("order"), untrusted.get("posts")
-    if not isinstance(order, list) or not isinstance(posts, dict):
-        return []
+    order, posts = untrusted["order"], untrusted["posts"]
     found = (post_of(posts.get(one)) for one in reversed(order) if isinstance(one, str))
     return sorted((post for post in found if post is not None), key=lambda post: post.place)
 
@@ -104,6 +113,12 @@ def reaction_of(untrusted: Any) -> Reaction | None:
     if value is None or not is_id(value.get("post_id")) or not is_id(value.get("user_id")):
         return None
     return Reaction(value["post_id"], value["user_id"], _text(value.get("emoji_name")))
+
+
+def _joined(kind: str, user: str, props: dict[str, Any]) -> str:
+    if not kind.startswith(_OF_SYSTEM):
+        return ""
+    return _text(props.get("addedUserId")) or (user if "join" in kind else "")
 
 
 def _map(value: Any) -> dict[str, Any] | None:
@@ -122,4 +137,4 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and 0 <= value < 1 << 62 else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value <= _LATEST_MS else 0

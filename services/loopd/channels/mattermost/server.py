@@ -1,7 +1,7 @@
 """The calls of Mattermost's REST that the channel makes, each tried until it is answered for good.
 
 A failure that passes (no connection, 5xx, 408, 429 with either form of Reset, a token that is refused for now, brokerd
-or the server away) is waited for. Any other is told: `CallRefused`.
+or the server away, the page of a proxy in the server's place) is waited for. Any other is told: `CallRefused`.
 """
 
 import random
@@ -16,7 +16,7 @@ import msgspec
 
 from loopd.channels.mattermost.feed import Channel, Read
 from loopd.channels.mattermost.link import rest
-from loopd.channels.mattermost.posts import PROP, Post, is_id, post_of, posts_of
+from loopd.channels.mattermost.posts import PROP, Post, is_id, is_post_list, post_of, posts_of
 from loopd.ports.mattermost import Gone, MattermostPort, Reply
 from proto.escape import clip
 from proto.role.log import logger
@@ -26,6 +26,8 @@ DEFAULT_LIMIT: Final = 16_383
 _EPOCH: Final = 1_000_000_000
 """A Reset above it is a time since 1970; below, it is a number of seconds."""
 _PASSES: Final = frozenset({401, 408, 425, 429, 500, 502, 503, 504})
+_PAGES: Final = frozenset({*range(200, 400), 404, 405})
+"""What a proxy says with a page of its own while the server is away; a refusal of the server is JSON."""
 _OF_EGRESS: Final = "boxmaker."
 _EGRESS_PASSES: Final = frozenset({"brokerd-unreachable", "upstream-unreachable", "busy", "rules-invalid", "internal"})
 _EGRESS_ENDS: Final = frozenset(
@@ -101,8 +103,8 @@ class Server:
 
     async def channels(self, me: str) -> tuple[Channel, ...]:
         """The channels that the bot is in."""
-        found = await self._read(f"users/{me}/channels")
-        rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+        found = await self._read(f"users/{me}/channels", lambda value: isinstance(value, list))
+        rows = [row for row in found if isinstance(row, dict)]
         return tuple(Channel(row["id"], row.get("type") == "D") for row in rows if is_id(row.get("id")))
 
     async def page(self, read: Read) -> tuple[tuple[Post, ...], bool]:
@@ -115,7 +117,7 @@ class Server:
         query: dict[str, Any] = {"page": read.page, "per_page": PAGE}
         if read.after:
             query["after"] = read.after
-        posts = posts_of(await self._read(f"channels/{read.channel}/posts?{urlencode(query)}"))
+        posts = posts_of(await self._read(f"channels/{read.channel}/posts?{urlencode(query)}", is_post_list))
         if read.after:
             return tuple(posts), len(posts) >= PAGE
         wanted = tuple(post for post in posts if post.at >= read.since)
@@ -123,7 +125,7 @@ class Server:
 
     async def thread(self, root: str) -> list[Post]:
         """All posts of a thread, the oldest first."""
-        return posts_of(await self._read(f"posts/{root}/thread"))
+        return posts_of(await self._read(f"posts/{root}/thread", is_post_list))
 
     async def post(self, post: str) -> Post | None:
         """A post as it is now."""
@@ -179,16 +181,21 @@ class Server:
             return str(found[0]["id"])
         raise CallRefused(200, "no-file", "the answer holds no file")
 
-    async def _read(self, path: str) -> Any:
+    async def _read(self, path: str, is_right: Callable[[Any], bool] = lambda _: True) -> Any:
         """Read, tried until it is answered for good."""
-        return await self.patiently(lambda: self._once(path), path)
+        return await self.patiently(lambda: self._once(path, is_right), path)
 
     def _check(self, right: bool, what: str) -> None:
         if not right:
             raise CallRefused(200, "no-answer", f"the server's answer to {what} is none that can be used")
 
-    async def _once(self, path: str) -> Any:
-        return _good(await self.port.ask("GET", path))
+    async def _once(self, path: str, is_right: Callable[[Any], bool]) -> Any:
+        reply = await self.port.ask("GET", path)
+        value = _good(reply)
+        if not is_right(value):
+            # To take it for an empty list would be to pass over what is there.
+            raise Passing(reply, "no-answer")
+        return value
 
     async def patiently(self, act: Callable[[], Awaitable[Any]], what: str) -> Any:
         """Do something until it is done, or refused for good."""
@@ -242,11 +249,13 @@ def is_passing(reply: Reply) -> bool:
     code, _ = _error(reply)
     if code in _EGRESS_PASSES:
         return True
+    if reply.status in _PAGES and not isinstance(reply.value, dict | list):
+        return True
     return reply.status in _PASSES and code not in _EGRESS_ENDS
 
 
 def _good(reply: Reply) -> Any:
-    if 200 <= reply.status < 300:
+    if 200 <= reply.status < 300 and not is_passing(reply):
         return reply.value
     code, message = _error(reply)
     if is_passing(reply):

@@ -85,8 +85,8 @@ class Server:
         self.live = False
         self.feed.broken()
 
-    def say(self, *, heard: bool, late_ms: int = 0) -> None:
-        self.time += 1000
+    def say(self, *, heard: bool, late_ms: int = 0, after_ms: int = 1000) -> None:
+        self.time += after_ms
         post = made(len(self.posts), self.time - late_ms, self.channel)
         self.posts.append(post)
         if self.live:
@@ -139,7 +139,7 @@ class Server:
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("say"), st.booleans()),
+        st.tuples(st.sampled_from(["say", "same"]), st.booleans()),
         st.tuples(st.just("late"), st.integers(0, 5000)),
         st.tuples(st.just("settle"), st.integers(0, 50)),
         st.tuples(st.sampled_from(["answer", "connect", "cut", "restart", "gap", "rest"]), st.just(0)),
@@ -153,6 +153,8 @@ def play(server: Server, steps: list[tuple[str, Any]]) -> None:
         match name:
             case "say":
                 server.say(heard=value)
+            case "same":
+                server.say(heard=value, after_ms=0)
             case "late":
                 server.say(heard=True, late_ms=value)
             case "settle":
@@ -318,3 +320,66 @@ def test_what_is_no_post_is_nothing(value: Any) -> None:
     feed = caught_up()
     assert feed.handle(Told(1, "posted", {"post": value}, "")) == []
     assert feed.handle(Told(2, "reaction_added", {"reaction": value}, "")) == []
+
+
+def heard_live(*posts: dict[str, Any]) -> Feed:
+    feed = caught_up()
+    for seq, post in enumerate(posts, 1):
+        feed.handle(posted(seq, post))
+    return feed
+
+
+def test_a_mark_never_parts_the_posts_of_one_millisecond() -> None:
+    """What is read on after a post has a later time than it: the other one would never be told of again."""
+    late = 10 + OVERLAP_MS
+    for first, second in ((1, 2), (2, 1)):
+        feed = heard_live(made(0, 9), made(1, 10), made(2, 10), made(3, late))
+        feed.handle(Settled(CHANNEL.id, identity(0)))
+        feed.handle(Settled(CHANNEL.id, identity(3)))
+        (command,) = feed.handle(Settled(CHANNEL.id, identity(first)))
+        assert isinstance(command, Keep)
+        assert (command.kept.at, command.kept.post) == (9, identity(0))
+        (command,) = feed.handle(Settled(CHANNEL.id, identity(second)))
+        assert isinstance(command, Keep)
+        assert (command.kept.at, command.kept.post) == (10, identity(2))
+
+
+def reading(feed: Feed) -> Read:
+    feed.handle(Hello("y"))
+    (read,) = handed(feed.handle(Listed((CHANNEL,))))
+    assert isinstance(read, Read)
+    return read
+
+
+def test_an_edit_and_a_deletion_while_pages_are_read_are_taken() -> None:
+    feed = caught_up()
+    read = reading(feed)
+    for seq, (number, name) in enumerate(((1, "post_edited"), (2, "post_deleted")), 1):
+        assert feed.handle(posted(seq, made(number, 10, message="better", edit_at=11), name)) == []
+    posts = tuple(post for post in (post_of(made(number, 10)) for number in (1, 2)) if post is not None)
+    first, second = [one.post for one in feed.handle(Page(read, posts, more=False)) if isinstance(one, Hand)]
+    assert (first.text, second.deleted) == ("better", True)
+
+
+def test_an_edit_that_only_a_page_tells_of_is_taken() -> None:
+    """The post was told of, and changed after the connection broke, before anything could be handled."""
+    feed = caught_up()
+    reading(feed)
+    feed.handle(posted(1, made(1, 10)))
+    feed.broken()
+    read = reading(feed)
+    post = post_of(made(1, 10, message="better", edit_at=11))
+    assert post is not None
+    (command,) = [one for one in feed.handle(Page(read, (post,), more=False)) if isinstance(one, Hand)]
+    assert command.post.text == "better"
+
+
+def test_what_anybody_may_write_on_his_post_does_not_say_when_the_bot_came() -> None:
+    feed = Feed(ME, 1, {})
+    feed.handle(Hello("x"))
+    (read,) = handed(feed.handle(Listed((TOWN,))))
+    assert isinstance(read, Read)
+    rows = [made(1, 10, TOWN), made(2, 20, TOWN, props={"addedUserId": ME})]
+    posts = tuple(post for post in map(post_of, rows) if post is not None)
+    commands = feed.handle(Page(read, posts, more=False))
+    assert [one.post.id for one in commands if isinstance(one, Hand)] == [identity(1), identity(2)]

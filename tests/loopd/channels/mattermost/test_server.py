@@ -1,9 +1,13 @@
 """What becomes of an answer: it passes, it is waited for, or it is told."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loopd.channels.mattermost.ledger import Heard, Kept, Ledger, Thread
 from loopd.channels.mattermost.posts import post_of, posts_of
@@ -19,6 +23,9 @@ def reply(status: int, id: str = "", **headers: str) -> Reply:
     return Reply(status, named, json.dumps({"id": id, "message": "x"}).encode())
 
 
+PAGE = Reply(200, {}, b"<html>Back soon</html>")
+
+
 @pytest.mark.parametrize(
     ("one", "passing"),
     [
@@ -32,6 +39,11 @@ def reply(status: int, id: str = "", **headers: str) -> Reply:
         (reply(503, "boxmaker.channel-ceiling"), False),
         (reply(403, "api.context.permissions"), False),
         (reply(404), False),
+        (PAGE, True),
+        (PAGE._replace(status=404), True),
+        (PAGE._replace(status=302), True),
+        (PAGE._replace(status=403), False),
+        (PAGE._replace(status=413), False),
         (reply(400), False),
     ],
 )
@@ -59,6 +71,21 @@ def test_what_a_program_posts_in_a_user_s_name_is_nobody_s(name: str) -> None:
     post = post_of(POST | {"props": {name: "true"}})
     assert post is not None
     assert post.user == ""
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*POST, "type", "props", "root_id", "file_ids", "delete_at"]), JSON), JSON)
+def test_what_a_post_may_hold_trips_nobody(fields: dict[str, Any], value: Any) -> None:
+    """Anybody may put anything into the props of his posts."""
+    names = ("from_webhook", "from_plugin", "addedUserId", "boxmaker")
+    post = post_of(POST | {"props": dict.fromkeys(names, value)} | fields | {"id": POST["id"]})
+    assert post is None or datetime.fromtimestamp(post.at / 1000, UTC).year <= 9999
 
 
 def test_a_list_gives_the_posts_of_its_order_the_oldest_first() -> None:
