@@ -33,6 +33,14 @@ class Place(NamedTuple):
         return f"{self.session}/{self.turn}/{part}"
 
 
+class Made(NamedTuple):
+    """A post of a turn that stands in its thread: its id, its time, and the text that it has."""
+
+    id: str
+    at: int
+    text: str
+
+
 class Poster:
     """Makes and changes the posts of one turn. `posts` are the ids of those that were made."""
 
@@ -43,16 +51,16 @@ class Poster:
         self._place = place
         self._most_s = most_s
 
-    async def found(self) -> dict[str, tuple[str, str]]:
-        """The posts of this turn that are in the thread: by part, the id and the text."""
+    async def found(self) -> dict[str, Made]:
+        """The posts of this turn that are in the thread, by their parts."""
         prefix = self._place.key("")
         posts = await self._server.thread(self._place.root)
         mine = [post for post in posts if post.user == self._me and not post.deleted and post.key.startswith(prefix)]
         self.posts |= {post.id for post in mine}
-        return {post.key.removeprefix(prefix): (post.id, post.text) for post in mine}
+        return {post.key.removeprefix(prefix): Made(post.id, post.at, post.text) for post in mine}
 
-    async def make(self, part: int | str, text: str, files: list[str] | None = None, *, search: bool = False) -> str:
-        """Make a post, once whatever happens; its id.
+    async def make(self, part: int | str, text: str, files: list[str] | None = None, *, search: bool = False) -> Made:
+        """Make a post, once whatever happens; one that a `search` finds may have another text.
 
         Raises:
             CallRefused: it will not be taken.
@@ -61,7 +69,7 @@ class Poster:
         failures = 0
         while True:
             if search and (there := (await self.found()).get(str(part))):
-                return there[0]
+                return there
             try:
                 place = self._place
                 post = await self._server.create(place.session, place.channel, place.root, text, place.key(part), files)
@@ -71,7 +79,7 @@ class Poster:
                 failures += 1
             else:
                 self.posts.add(post.id)
-                return post.id
+                return Made(post.id, post.at, text)
 
     async def change(self, post: str, text: str) -> None:
         """Change a post, tried until it is taken or refused (`CallRefused`)."""
@@ -125,12 +133,12 @@ class Answer:
         self._changed.set()
         self._ended.set()
 
-    async def recover(self) -> dict[str, str]:
+    async def recover(self) -> dict[str, Made]:
         """Take over what is in the thread of this answer already; the turn's other posts, by their parts."""
         others = {}
-        for part, (post, text) in (await self._poster.found()).items():
+        for part, post in (await self._poster.found()).items():
             if part.isdigit():
-                self.growing.found(int(part), post, text)
+                self.growing.found(int(part), post.id, post.text)
             else:
                 others[part] = post
         self.search = False
@@ -157,11 +165,12 @@ class Answer:
 
     async def _do(self, step: Create | Edit) -> None:
         if isinstance(step, Create):
-            post = await self._poster.make(step.part, step.text, search=self.search)
+            made = await self._poster.make(step.part, step.text, search=self.search)
+            # One that was there already has the words that a draft had then.
+            self.growing.made(step._replace(text=made.text), made.id, anyio.current_time())
         else:
-            post = step.post
-            await self._poster.change(post, step.text)
-        self.growing.made(step, post, anyio.current_time())
+            await self._poster.change(step.post, step.text)
+            self.growing.made(step, step.post, anyio.current_time())
 
 
 async def outputs(poster: Poster, files: list[tuple[str, str]]) -> None:

@@ -14,11 +14,12 @@ Why = Literal["foreign", "repeated", "late"]
 
 
 class Question(NamedTuple):
-    """An approval that was asked for in a thread, in the post `post` (or "" while it is being made)."""
+    """An approval that was asked for in a thread, in the post `post` (or "" while it is being made), at its time."""
 
     approval: str
     thread: str
     post: str
+    at: int = 0
 
 
 class Asked:
@@ -39,10 +40,14 @@ class Asked:
             self._answered.discard(oldest)
             self._closed.discard(oldest)
 
-    def put(self, approval: str, post: str) -> None:
+    def put(self, approval: str, post: str, at: int) -> None:
         """The post of a question stands in its thread."""
         if (question := self._questions.get(approval)) is not None:
-            self._questions[approval] = question._replace(post=post)
+            self._questions[approval] = question._replace(post=post, at=at)
+
+    def is_being_put(self, thread: str) -> bool:
+        """Whether a question waits whose post is not known yet: a word may be older than it, or its answer."""
+        return any(question.thread == thread and not question.post for question in self.open())
 
     def again(self, approval: str) -> None:
         """The answer that was taken did not arrive: another may be given."""
@@ -61,10 +66,13 @@ class Asked:
         """The question of a post."""
         return next((question for question in self._questions.values() if question.post == post), None)
 
-    def of_thread(self, thread: str) -> Question | None:
-        """The question that a word in a thread answers: the one that waits, else the last one."""
-        mine = [question for question in self._questions.values() if question.thread == thread]
-        waiting = [question for question in self.open() if question.thread == thread]
+    def of_thread(self, thread: str, at: int) -> Question | None:
+        """The question that a word of a time answers in a thread: the one that waits, else the last one.
+
+        A question that was put after the word was written is not what it answers, whenever the word is told of.
+        """
+        mine = [question for question in self._questions.values() if question.thread == thread and question.at <= at]
+        waiting = [question for question in self.open() if question in mine]
         found = waiting or mine
         return found[-1] if found else None
 

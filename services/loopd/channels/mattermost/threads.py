@@ -48,14 +48,20 @@ class Threads:
         self._early: deque[Reaction] = deque(maxlen=_EARLY)
         self._read: set[str] = set()
         """Threads of which every post up to now is known to be in the log, or not to belong there."""
+        self._words: dict[str, list[Hand]] = {}
+        """Yes and no in threads whose question has no post yet that is known."""
 
     def hand(self, handed: Hand) -> None:
         """Handle a post, once."""
         post, direct = handed
         order = order_of_text(post.text)
-        if order is not None and is_written(self._people, post) and self._is_order(order, post):
-            self._settle(post, True)
-            return
+        if order is not None and is_written(self._people, post):
+            if order is not Order.STOP and self._asked.is_being_put(post.thread):
+                self._words.setdefault(post.thread, []).append(handed)
+                return
+            if self._is_order(order, post):
+                self._settle(post, True)
+                return
         if not is_heard(self._people, post):
             if post.user != self._people.me:
                 self._read.discard(post.thread)
@@ -112,6 +118,12 @@ class Threads:
         for reaction in [one for one in self._early if one.post == post]:
             self._early.remove(reaction)
             self.reacted(reaction)
+        if (question := self._asked.of_post(post)) is not None:
+            self._take_words(question.thread)
+
+    def _take_words(self, root: str) -> None:
+        for handed in self._words.pop(root, []):
+            self.hand(handed)
 
     # Orders.
 
@@ -122,7 +134,7 @@ class Threads:
                 return False
             self._stop_lane(post.thread)
             return True
-        question = self._asked.of_thread(post.thread)
+        question = self._asked.of_thread(post.thread, post.at)
         if question is None:
             return False
         self._answer(question, post.user, order)
@@ -180,6 +192,7 @@ class Threads:
                 lane.work = None
                 if done:
                     self._settle(post, True)
+                self._take_words(root)
             # In the same breath as the last look: a post that comes now finds no lane, and makes one.
             del self._lanes[root]
 

@@ -147,7 +147,7 @@ class Turns:
                 for part, there in (await answer.recover()).items():
                     if is_approval_id(part):
                         # Of a call that a crash ended: whoever answers it now is late.
-                        self._asked.ask(Question(part, work.post.thread, there))
+                        self._asked.ask(Question(part, work.post.thread, there.id, there.at))
                         self._asked.close(part)
                 events = self._conversations.go_on(tasks, self._session(work), again=again)
             else:
@@ -241,8 +241,8 @@ class Turns:
         except CallRefused as refused:
             logger().error("mattermost-not-posted", why=str(refused), runbook="mattermost-not-posted")
             return
-        self._asked.put(event.approval, post)
-        work.asked(post)
+        self._asked.put(event.approval, post.id, post.at)
+        work.asked(post.id)
 
     # What the log says of a post.
 

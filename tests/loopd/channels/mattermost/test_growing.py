@@ -93,7 +93,7 @@ def test_in_the_end_the_thread_holds_the_answer_and_nothing_is_made_twice(words:
 def asked() -> Asked:
     found = Asked(OWNER)
     found.ask(Question("ap-1", "thread", ""))
-    found.put("ap-1", "post")
+    found.put("ap-1", "post", 10)
     return found
 
 
@@ -101,7 +101,7 @@ def test_an_answer_counts_once_and_from_the_owner_alone() -> None:
     box = asked()
     question = box.of_post("post")
     assert question is not None
-    assert question == box.of_thread("thread")
+    assert question == box.of_thread("thread", 10)
     assert box.answer(question, "somebody") == "foreign"
     assert box.answer(question, OWNER) is None
     assert box.answer(question, OWNER) == "repeated"
@@ -112,15 +112,26 @@ def test_an_answer_counts_once_and_from_the_owner_alone() -> None:
 def test_an_answer_after_the_end_is_late_and_a_new_question_comes_first() -> None:
     box = asked()
     box.close("ap-1")
-    question = box.of_thread("thread")
+    question = box.of_thread("thread", 11)
     assert question is not None
     assert box.answer(question, OWNER) == "late"
     assert box.open() == []
-    box.ask(Question("ap-2", "thread", "later"))
-    newest = box.of_thread("thread")
+    box.ask(Question("ap-2", "thread", ""))
+    assert box.is_being_put("thread")
+    box.put("ap-2", "later", 20)
+    assert not box.is_being_put("thread")
+    newest = box.of_thread("thread", 20)
     assert newest is not None
     assert newest.approval == "ap-2"
-    assert box.of_thread("elsewhere") is None
+    assert box.of_thread("elsewhere", 20) is None
+
+
+def test_a_word_is_no_answer_to_what_was_asked_after_it() -> None:
+    box = asked()
+    assert box.of_thread("thread", 9) is None
+    box.close("ap-1")
+    box.ask(Question("ap-2", "thread", "later", 20))
+    assert box.of_thread("thread", 19) == box.of_post("post")
 
 
 def test_questions_are_not_kept_for_ever() -> None:

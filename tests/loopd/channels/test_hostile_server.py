@@ -1,0 +1,119 @@
+"""Posts that somebody made to harm, and a server, or what stands before it, that answers with something else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proto.messages.broker import ApprovalAnswer
+from tests.fakes.brokerd import Says
+from tests.fakes.model import Reply
+from tests.loopd.channels.thread_rig import Threads, linked, threads
+from tests.loopd.rig import until
+
+pytestmark = pytest.mark.anyio
+ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
+
+
+@pytest.mark.parametrize("value", [["true"], {"true": "true"}])
+async def test_a_post_with_odd_props_keeps_nobody_from_being_answered(home: Path, value: Any) -> None:
+    """Anybody may put any props on his posts."""
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            server.say(server.other, server.town, "look", props={"from_webhook": value, "boxmaker": value})
+            root = server.say(server.owner, server.dm, "are you there?")
+            await outside.answered(server.dm, "yes", root=root)
+
+
+async def _said_while_away(outside: Threads, status: int, *, page: bool) -> None:
+    server = outside.server
+    async with linked(outside):
+        first = server.say(server.owner, server.dm, "first")
+        await outside.answered(server.dm, "yes", root=first)
+    await until(lambda: server.connected == 0)
+    missed = server.say(server.owner, server.dm, "missed", first)
+    assert missed["root_id"] == first["id"]
+    server.faults.answer_next(3, "/posts", status, page=page)
+    async with linked(outside):
+        # A post that is told of must not stand for those that could not be read.
+        last = server.say(server.owner, server.dm, "last", first)
+        assert last["root_id"] == first["id"]
+        await outside.answered(server.dm, "yes", "yes", "yes", root=first)
+    said = [line["text"] for line in outside.log(first) if line["kind"] == "user"]
+    assert said == ["first", "missed", "last"]
+
+
+@pytest.mark.parametrize(("status", "page"), [(200, True), (404, True), (403, False)])
+async def test_what_could_not_be_read_is_read_later(home: Path, status: int, page: bool) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        await _said_while_away(outside, status, page=page)
+
+
+@pytest.mark.parametrize("status", [200, 302])
+async def test_a_page_in_the_place_of_the_server_takes_no_answer_away(home: Path, status: int) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            server.faults.answer_next(2, "/api/v4/posts", status, page=True)
+            root = server.say(server.owner, server.dm, "go")
+            await outside.answered(server.dm, "yes", root=root)
+
+
+async def test_a_word_that_is_older_than_a_question_is_no_answer_to_it(home: Path) -> None:
+    """It was meant for another, or for none: the owner has not seen what is asked now."""
+    with threads(home, [{**ASKS, "hold": True}, {"text": "done"}], otherwise={"text": "what?"}) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: len(outside.model.requests) == 1)
+            server.faults.hold_next(1)
+            server.say(server.owner, server.dm, "approve", root)
+            outside.model.release()
+            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            server.release()
+            server.say(server.owner, server.dm, "deny", root)
+            await until(lambda: "done" in outside.said(server.dm, root))
+        assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [False]
+
+
+async def test_a_word_that_is_told_of_before_its_question_s_post_is_known_counts(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            server.faults.delay_s = 0.2
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            server.say(server.owner, server.dm, "approve", root)
+            await until(lambda: "done" in outside.said(server.dm, root))
+        assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [True]
+        assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["do it"]
+
+
+async def test_a_list_of_channels_that_is_refused_is_asked_for_again(home: Path) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "yes", root=root)
+            server.faults.answer_next(1, "/channels", 403, page=False)
+            server.reset_connections()
+            assert server.say(server.owner, server.dm, "second", root)["root_id"] == root["id"]
+            await outside.answered(server.dm, "yes", "yes", root=root)
+
+
+async def test_a_draft_of_the_old_text_becomes_the_answer_to_the_new_one(home: Path) -> None:
+    """The box is ended while the first words stand, and the post is edited meanwhile."""
+    draft: Reply = {"text": "words that nobody wants any more", "chunk": 5, "hold_at": 3}
+    with threads(home, [draft], otherwise={"text": "ok", "stream": False}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "old text")
+            await until(lambda: len(outside.said(server.dm, root)) == 1)
+        outside.model.release()
+        await until(lambda: server.connected == 0)
+        server.edit(root["id"], "new text")
+        async with linked(outside):
+            await outside.answered(server.dm, "ok", root=root)
