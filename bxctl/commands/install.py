@@ -12,6 +12,7 @@ from bxctl import exits, render
 from bxctl.commands.init import login_name
 from bxctl.options import Json, Owner
 from bxctl.systemd import steps
+from bxctl.systemd.environment import refuse_another
 from bxctl.systemd.units import SYSTEM, Place
 from proto.faults import Fault
 
@@ -70,7 +71,8 @@ def _place(prefix: Path | None, *, user: bool) -> Place:
     """Where the box goes.
 
     Raises:
-        Fault: `peer-refused`: this needs root, or must not be root; `config-invalid`: a path that no unit can name.
+        Fault: `peer-refused`: this needs root, or must not be root; `config-invalid`: a path that no unit can name;
+            `install-failed`: something else than the programs of the box is there.
 
     """
     if user == (os.geteuid() == 0):
@@ -85,6 +87,11 @@ def _place(prefix: Path | None, *, user: bool) -> Place:
     for path in (place.prefix, place.home):
         if not _CAN_STAND_IN_A_UNIT.fullmatch(path):
             raise Fault("config-invalid", f"{path}: a unit can name a path of letters, digits and ._@+- only")
+    programs, home = Path(place.prefix), Path(place.home)
+    if programs.is_relative_to(home) or home.is_relative_to(programs):
+        raise Fault("install-failed", f"{programs}: the programs and the home {home} must lie apart")
+    # Before anything is done, or said to be: what is there goes when the programs are renewed or removed.
+    refuse_another(programs)
     return place
 
 

@@ -1,7 +1,7 @@
 """A copy of the environment that bxctl runs in: the box, what it needs, and nothing else. No network.
 
 What is copied is what was installed from requirements.lock, file by file, as each package's own list has it. The copy
-is made beside its place and swapped in by a rename, so that an interrupted one leaves the old one as it was. Python
+is made beside its place and swapped in by one exchange, so that an interrupted one leaves the old one as it was. Python
 itself is the system's: a unit's user cannot reach one that lies in somebody's home.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from proto.faults import Fault
+from proto.role.exchange import exchange
 
 _BOX: Final = "boxmaker"
 _EXTRAS: Final = ("model",)
@@ -35,21 +36,46 @@ import sys
 from {module} import {function}
 sys.exit({function}())
 """
+_OURS: Final = "#!{python}\nimport sys\nfrom bxctl"
+"""How a copy's own `bxctl` begins; that of an environment that pip filled has other lines."""
+
+
+def refuse_another(prefix: Path) -> None:
+    """Refuse a place in which there is something else than a copy of ours: it is not ours to remove.
+
+    Raises:
+        Fault: `install-failed`.
+
+    """
+    if not os.path.lexists(prefix):
+        return
+    try:
+        is_free = not any(prefix.iterdir())
+        command = "" if is_free else (prefix / "bin" / "bxctl").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        is_free, command = False, ""
+    if not is_free and not command.startswith(_OURS.format(python=prefix / "bin" / "python")):
+        raise Fault(
+            "install-failed",
+            f"{prefix} is there and is no installation of the box; name a --prefix that is not there, as /opt/boxmaker",
+        )
 
 
 def copy(prefix: Path, *, shared: bool, model: bool) -> int:
     """Make the environment at a prefix; how many packages are in it. `shared`: other users must be able to run it.
 
     Raises:
-        Fault: `install-failed`: there is no Python for it, or a file cannot be written.
+        Fault: `install-failed`: there is no Python for it, something else is in its place, or a file cannot be
+            written.
 
     """
-    made, old = prefix.with_name(f".{prefix.name}.new"), prefix.with_name(f".{prefix.name}.old")
+    refuse_another(prefix)
+    place = Path(os.path.realpath(prefix))
+    made, old = place.with_name(f".{place.name}.new"), place.with_name(f".{place.name}.old")
     python = interpreter(shared=shared)
     before = os.umask(0o022)
     try:
-        for left in (made, old):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         made.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run((python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(made)), check=True)
         (site,) = made.glob("lib/python3*/site-packages")
@@ -58,16 +84,31 @@ def copy(prefix: Path, *, shared: bool, model: bool) -> int:
             _copy_package(package, site)
         _write_scripts(made / "bin", prefix)
         _compile(made / "bin" / "python", site, prefix)
-        if prefix.exists():
-            prefix.rename(old)
-        made.rename(prefix)
-        shutil.rmtree(old, ignore_errors=True)
+        # One wait for all of it, before anything relies on it.
+        os.sync()
+        _swap(made, place, old)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Fault("install-failed", f"the environment {prefix} cannot be made: {error}") from None
     finally:
         os.umask(before)
         shutil.rmtree(made, ignore_errors=True)
     return len(packages)
+
+
+def _swap(made: Path, place: Path, old: Path) -> None:
+    """Put what was made in its place; what was there goes with `made`, or is removed."""
+    if not place.exists():
+        made.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+        return
+    try:
+        exchange(made, place)
+    except OSError:
+        # A file system that cannot do it at once.
+        shutil.rmtree(old, ignore_errors=True)
+        place.rename(old)
+        made.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def interpreter(*, shared: bool) -> str:
@@ -125,7 +166,10 @@ def _copy_package(package: Distribution, site: Path) -> None:
         _copy_the_box(package, site)
         return
     for file in package.files or ():
-        if ".." not in file.parts and not file.is_absolute():
+        if ".." in file.parts or file.is_absolute():
+            continue
+        # What pip compiled may have been cleaned away; it is compiled anew.
+        if file.suffix != ".pyc" or os.path.exists(file.locate()):
             target = site / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file.locate(), target)

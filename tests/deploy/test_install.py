@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackagePath, distribution
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,72 @@ def test_keys_that_an_editor_put_in_the_place_of_the_link_are_put_apart_again(tm
     assert put_apart(tmp_path) == ["credentials.env"]
     assert (tmp_path / "local" / "credentials.env").read_text() == "A=2\n"
     assert (tmp_path / "local" / "credentials.env.before").read_text() == "A=1\n"
+
+
+@ROOT
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_what_is_not_ours_is_neither_renewed_nor_removed(tmp_path: Path, verb: str) -> None:
+    """`--prefix /usr/local` is what other programs ask for, and all of it would go."""
+    prefix = tmp_path / "local"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "bxctl").write_text("#!/usr/bin/python3\n# -*- coding: utf-8 -*-\nimport sys\n")
+    said = _bxctl(verb, "--dry-run", "--prefix", str(prefix))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert f"{prefix} is there and is no installation of the box; name a --prefix that is not there" in said.stderr
+    with pytest.raises(Fault, match="is no installation of the box"):
+        environment.copy(prefix, shared=False, model=False)
+    assert (prefix / "bin" / "bxctl").exists()
+
+
+@ROOT
+@pytest.mark.parametrize("prefix", ["/var/lib/boxmaker", "/var/lib/boxmaker/programs", "/var/lib"])
+def test_programs_and_home_lie_apart(prefix: str) -> None:
+    said = _bxctl("install", "--dry-run", "--prefix", prefix)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "the programs and the home /var/lib/boxmaker must lie apart" in said.stderr
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_copy_takes_the_place_of_an_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    """Cut off at any step of it, there is an installation; on a file system without exchange, after the next try."""
+    prefix = tmp_path / "box"
+    monkeypatch.setattr(environment, "needed", lambda **_: ())
+    monkeypatch.setattr(environment, "_compile", lambda *_: None)
+    environment.copy(prefix, shared=False, model=False)
+    (prefix / "old").touch()
+    if not at_once:
+        monkeypatch.setattr(environment, "exchange", lambda *_: (_ for _ in ()).throw(OSError(22, "no")))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(environment, "_swap", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        environment.copy(prefix, shared=False, model=False)
+    assert (prefix / "old").exists()
+    environment.copy(prefix, shared=False, model=False)
+    assert not (prefix / "old").exists()
+    assert (prefix / "bin" / "bxctl").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["box"]
+
+
+def test_a_place_that_is_a_link_stays_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "needed", lambda **_: ())
+    monkeypatch.setattr(environment, "_compile", lambda *_: None)
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "box"
+    link.symlink_to(tmp_path / "disk")
+    for _ in range(2):
+        environment.copy(link, shared=False, model=False)
+    assert link.is_symlink()
+    assert (tmp_path / "disk" / "bin" / "bxctl").read_text().startswith(f"#!{link}/bin/python\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["box", "disk"]
+
+
+def test_what_was_compiled_and_cleaned_away_is_not_missed(tmp_path: Path) -> None:
+    package = distribution("h11")
+    gone = PackagePath("h11/__pycache__/gone.cpython-311.pyc")
+    gone.dist = package
+
+    class Cleaned:
+        name = "h11"
+        files = (*(package.files or ()), gone)
+
+    environment._copy_package(Cleaned(), tmp_path)  # type: ignore[arg-type]
+    assert (tmp_path / "h11" / "__init__.py").exists()
