@@ -1,5 +1,7 @@
 """Writing a backup: under another name first, on disk and looked through before it gets its own."""
 
+import fcntl
+import glob
 import hashlib
 import os
 import secrets
@@ -35,17 +37,19 @@ class Writer:
 
     def __enter__(self) -> Self:
         with _told(self._path):
+            _sweep(self._path)
             handle = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(handle, fcntl.LOCK_EX)
             self._file = open(handle, "w+b")
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._zip is not None:
-            # Of a file that failed nothing more is wanted; it must only not be written to when it is closed.
+        # Of a file that failed nothing more is wanted: on a full disk its closing fails too. A good one is on disk by now.
+        for opened in (self._zip, self._file):
             with suppress(OSError, ValueError):
-                self._zip.close()
-        self._file.close()
+                if opened is not None:
+                    opened.close()
         self._temporary.unlink(missing_ok=True)
 
     def add(self, path: str, size_bytes: int, mtime_ns: int, pieces: Iterable[bytes]) -> None:
@@ -100,6 +104,14 @@ class Writer:
         info.external_attr = 0o100600 << 16
         info.file_size = size_bytes
         return self._opened.open(info, "w")
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a backup to this path left that was killed: whoever still writes one holds its lock."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 12}.tmp"):
+        with suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink(missing_ok=True)
 
 
 class _told:  # noqa: N801  (read as a word: `with _told(path)`)

@@ -48,7 +48,7 @@ def settle(home: Path, sha256: str) -> Settled:
     mark = _mark_of(home)
     if os.path.lexists(new):
         if _mark_of(new) is None and _is_home(new):
-            os.rename(new, _free(home) if mark is None or mark.before is None else Path(mark.before))
+            _put_aside(new, _free(home) if mark is None or mark.before is None else Path(mark.before))
             durable.sync_folder(home.parent)
         else:
             _discard(home, new)
@@ -89,10 +89,17 @@ def put(home: Path, archive: Archive, time: str, seen: Seen) -> Path | None:
         except OSError:
             _discard(home, new)
             raise
-        os.rename(new, before)
+        _put_aside(new, before)
     durable.sync_folder(home.parent)
     _unmark(home)
     return before
+
+
+def _put_aside(old: Path, before: Path) -> None:
+    """Give the old home its name; where root did all this, root alone: a unit sees what is beside its home."""
+    if os.geteuid() == 0:
+        os.chown(old, 0, 0)
+    os.rename(old, before)
 
 
 def _fill(new: Path, archive: Archive, seen: Seen) -> None:

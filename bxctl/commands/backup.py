@@ -15,6 +15,7 @@ from bxctl.archive.read import Archive
 from bxctl.archive.swap import inside
 from bxctl.options import Home, Json
 from bxctl.places import Box, Unreachable, find
+from proto.escape import escape
 from proto.faults import Fault
 from proto.home import CREDENTIALS, FORMAT, NOT_BACKED_UP, OWNER, PATHS
 from proto.messages.wire import Backup, BackupEnd, BackupFile, BackupPiece, JournalState
@@ -154,12 +155,16 @@ def _own_paths(home: Path, *, with_credentials: bool) -> Iterator[str]:
             continue
         for folder, folders, names in os.walk(home / row.path):
             folders.sort()
-            yield from (str(Path(folder, name).relative_to(home)) for name in sorted(names))
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            yield from (str(Path(folder, name).relative_to(home)) for name in sorted([*names, *links]))
 
 
 def _own_file(writer: Writer, home: Path, path: str, progress: Progress) -> None:
     real = inside(home, path)
     if real is None or not is_path(path):
+        if os.path.exists(home / path):
+            # It is in force, and a box that is restored would be without it.
+            render.problem(f"{escape(path)} is left out: it leads out of the home, or is no plain file of a plain name")
         return
     try:
         with real.open("rb") as file:

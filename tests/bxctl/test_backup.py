@@ -89,8 +89,15 @@ def test_a_link_out_of_the_home_is_not_followed(parts: Fakes, bxctl: Bxctl, tmp_
     (parts.home / "local").mkdir()
     (parts.home / "grants.toml").rename(parts.home / "local/grants.toml")
     (parts.home / "grants.toml").symlink_to("local/grants.toml")
+    (parts.home / "policy" / "shared").symlink_to("/etc")
+    (parts.home / "policy" / "#lock").symlink_to("an editor's own")
     with parts.serving():
-        assert bxctl("backup", str(tmp_path / "x")).code == 0
+        result = bxctl("backup", str(tmp_path / "x"))
+    assert result.code == 0
+    assert [line.partition(" is left out: ")[0] for line in result.err.splitlines()] == [
+        "bxctl: policy/shared",
+        "bxctl: prices.toml",
+    ]
     assert "prices.toml" not in _members(tmp_path / "x")
     assert "grants.toml" in _members(tmp_path / "x")
 

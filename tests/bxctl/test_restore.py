@@ -171,6 +171,11 @@ def test_root_leaves_a_home_to_its_user(bxctl: Bxctl, made: Path, backup: Path) 
     assert bxctl("restore", str(backup)).code == 0
     mine = [path for path in [made, *made.rglob("*")] if (path.stat().st_uid, path.stat().st_gid) != (4711, 4711)]
     assert mine == []
+    (before,) = _befores(made)
+    state = before.stat()
+    # Daemons run as the home's user and see what lies beside it; keys and memory of the old home are not theirs to see.
+    assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (0, 0, 0o700)
+    assert (before / "memory/memory.md").stat().st_uid == 4711
 
 
 def test_another_users_home_is_refused(bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
