@@ -45,7 +45,7 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # Of a file that failed nothing more is wanted: on a full disk its closing fails too. A good one is on disk by now.
+        # Of a file that failed nothing more is wanted: on a full disk its closing fails too. A good one is on disk.
         for opened in (self._zip, self._file):
             with suppress(OSError, ValueError):
                 if opened is not None:
