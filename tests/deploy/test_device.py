@@ -54,15 +54,10 @@ def _hit(device: Device, text: str) -> str:
     return lines[lines.index(text) - 1]
 
 
-def _fetched(device: Device, url: str) -> Map:
-    """A thread in which a page is fetched, which the owner allows, and then two things are written."""
-    device.model.script = [
-        calls("call_tool", tool="http_fetch", arguments={"url": url}),
-        _memory(action="add", file="memory", text=NEWS),
-        _memory(action="note", text="The news speak of March."),
-        {"text": "read"},
-    ]
-    root = device.say("Read the news.")
+def _questioned(device: Device, text: str, url: str, *replies: Reply) -> tuple[Map, Map]:
+    """A turn in which a page shall be fetched: the thread's first post, and the one that asks the owner for it."""
+    device.model.script = [calls("call_tool", tool="http_fetch", arguments={"url": url}), *replies]
+    root = device.say(text)
     server = device.server
 
     def questions() -> list[Map]:
@@ -70,13 +65,18 @@ def _fetched(device: Device, url: str) -> Map:
 
     (question,) = server.wait(questions, 20)
     assert url in question["message"]
-    server.react(server.owner, question["id"], "white_check_mark")
-    server.wait(lambda: "read" in device.said(root), 20)
-    device.answers[root["id"]] = ["read", question["message"]]
-    return root
+    return root, question
+
+
+def _allow(device: Device, root: Map, question: Map, answer: str) -> None:
+    """Allow it, and wait for the answer, whose post was made first, to say what the tool does."""
+    device.server.react(device.server.owner, question["id"], "white_check_mark")
+    device.answered(root, answer, question["message"])
 
 
 def test_every_line_on_the_device(device: Device) -> None:
+    assert device.bxctl("doctor").endswith("nothing is wrong\n")
+
     # The baseline, with the soul that the box comes with, is 3,000 tokens or less.
     root = device.asked("Hello.")
     assert f"# soul.md\n{device.memory('soul.md').strip()}\n" in device.model.system
@@ -112,7 +112,12 @@ def test_every_line_on_the_device(device: Device) -> None:
     # What is written after a page was fetched becomes an untrusted note, and comes back untrusted.
     (device.boxed.home / "grants/http_fetch.toml").write_text(FETCH)
     with device.boxed.host.network(), serve_page(f"<p>{NEWS}</p>") as url:
-        root = _fetched(device, url)
+        add, note = (
+            _memory(action="add", file="memory", text=NEWS),
+            _memory(action="note", text="The page says March."),
+        )
+        root, question = _questioned(device, "Read the news.", url, add, note, {"text": "read"})
+        _allow(device, root, question, "read")
     page, added, noted = device.model.results
     assert NEWS in page
     assert added == "saved as a note (untrusted): this session has read untrusted content"
@@ -159,6 +164,20 @@ def test_a_daemon_killed_in_the_middle_of_a_turn(device: Device, daemon: str) ->
     assert device.boxed.answers(f"mm-{root['id']}")[1:] == [f"{daemon} is back.", "Gladly."]
     assert device.memory("memory.md").split("\n§\n").count(entry) == 1
     assert int(device.boxed.show(daemon, "NRestarts")) == starts + 1
+
+
+@pytest.mark.parametrize("daemon", ["brokerd", "loopd"])
+def test_a_daemon_killed_while_a_question_waits(device: Device, daemon: str) -> None:
+    """The question outlives brokerd. After the end of loopd its answer comes late, and the model hears of the interruption."""
+    answers: list[Reply] = [{"when": "interrupted: ", "text": "Not read."}, {"when": NEWS, "text": "Read."}]
+    with device.boxed.host.network(), serve_page(f"<p>{NEWS}</p>") as url:
+        root, question = _questioned(device, "Read them again.", url, *answers)
+        device.boxed.kill(daemon)
+        if daemon == "loopd":
+            device.answered(root, "Not read.", question["message"])
+        else:
+            _allow(device, root, question, "Read.")
+    device.asked("Thank you.", root=root, answer="Gladly.")
 
 
 def test_the_threads_go_on_after_a_restart_of_the_host(device: Device) -> None:
