@@ -1,5 +1,6 @@
 """Posts that somebody made to harm, and a server, or what stands before it, that answers with something else."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,33 @@ async def test_a_draft_of_the_old_text_becomes_the_answer_to_the_new_one(home: P
         server.edit(root["id"], "new text")
         async with linked(outside):
             await outside.answered(server.dm, "ok", root=root)
+
+
+async def test_what_a_restored_home_knows_nothing_of_is_not_answered_again(home: Path) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            first = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "yes", root=first)
+        await until(lambda: server.connected == 0)
+        kept = [home / "state" / "loopd", home / "sessions"]
+        for folder in kept:
+            shutil.copytree(folder, home / "older" / folder.name)
+        async with linked(outside):
+            second = server.say(server.owner, server.dm, "second", first)
+            other = server.say(server.owner, server.dm, "other")
+            await outside.answered(server.dm, "yes", "yes", root=first)
+            await outside.answered(server.dm, "yes", root=other)
+        await until(lambda: server.connected == 0)
+        for folder in kept:
+            shutil.rmtree(folder)
+            shutil.copytree(home / "older" / folder.name, folder)
+        server.forget_pending()
+        missed = server.say(server.owner, server.dm, "missed", other)
+        async with linked(outside):
+            await outside.answered(server.dm, "yes", "yes", root=other)
+            last = server.say(server.owner, server.dm, "last", first)
+            await outside.answered(server.dm, "yes", "yes", "yes", root=first)
+        assert outside.said(server.dm, other) == ["yes", "yes"]
+        said = [line["text"] for root in (first, other) for line in outside.log(root) if line["kind"] == "user"]
+        assert said == [post["message"] for post in (first, second, last, other, missed)]

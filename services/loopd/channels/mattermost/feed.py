@@ -82,10 +82,11 @@ class Read(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """Handle this post."""
+    """Handle this post. `is_old`: it was there before this start, and what is kept may not know all that came of it."""
 
     post: Post
     direct: bool
+    is_old: bool = False
 
 
 class Edited(NamedTuple):
@@ -240,13 +241,13 @@ class Feed:
                 followed.waiting[post.id] = post
         if page.more:
             return [read._replace(page=read.page + 1)]
-        followed.caught_up = followed.is_whole = True
+        first, followed.caught_up, followed.is_whole = not followed.is_whole, True, True
         waiting = sorted(followed.waiting.values(), key=lambda post: post.place)
         followed.waiting.clear()
         done = self._begin(followed, waiting)
         begin = followed.kept.since
         for post in waiting:
-            done += self._take(followed, post, ours=post.at >= begin)
+            done += self._take(followed, post, ours=post.at >= begin, is_old=first)
         return done
 
     def _begin(self, followed: _Followed, posts: list[Post]) -> list[Command]:
@@ -306,7 +307,7 @@ class Feed:
             followed.waiting[post.id] = post._replace(deleted=gone or post.deleted)
         return []
 
-    def _take(self, followed: _Followed, post: Post, *, ours: bool) -> list[Command]:
+    def _take(self, followed: _Followed, post: Post, *, ours: bool, is_old: bool = False) -> list[Command]:
         """Hand a post over, unless it was before."""
         if post.order <= followed.mark or not is_id(post.id):
             return []
@@ -317,7 +318,7 @@ class Feed:
         if not ours:
             return self._ignored(followed, post)
         followed.learn(post)
-        return [Hand(post, followed.channel.direct)]
+        return [Hand(post, followed.channel.direct, is_old)]
 
     def _ignored(self, followed: _Followed, post: Post) -> list[Command]:
         followed.learn(post)

@@ -23,10 +23,11 @@ Settle = Callable[[Post, bool], None]
 
 
 class _Lane:
-    """One thread: the posts that wait, and the one that is worked on."""
+    """One thread: the posts that wait, those of them that are old (`Hand.is_old`), and the one that is worked on."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Post] = {}
+        self.old: set[str] = set()
         self.work: Work | None = None
         self.stopping = False
 
@@ -53,7 +54,7 @@ class Threads:
 
     def hand(self, handed: Hand) -> None:
         """Handle a post, once."""
-        post, direct = handed
+        post, direct, is_old = handed
         order = order_of_text(post.text)
         if order is not None and is_written(self._people, post):
             if order is not Order.STOP and self._asked.is_being_put(post.thread):
@@ -79,6 +80,8 @@ class Threads:
             lane = self._lanes[post.thread] = _Lane()
             self._tasks.start_soon(self._run, post.thread, lane)
         lane.waiting[post.id] = post
+        if is_old:
+            lane.old.add(post.id)
 
     def edited(self, post: Post) -> None:
         """Take the owner's edit of a post that is not answered yet."""
@@ -188,18 +191,22 @@ class Threads:
                 del lane.waiting[post.id]
                 lane.work = self._turns.work(post, self._questioned)
                 lane.work.stopping, lane.stopping = lane.stopping, False
-                done = await self._work(root, lane.work)
-                lane.work = None
-                if done:
+                if await self._work(root, lane.work, is_old=post.id in lane.old):
                     self._settle(post, True)
+                lane.work = None
+                lane.old.discard(post.id)
                 self._take_words(root)
             # In the same breath as the last look: a post that comes now finds no lane, and makes one.
             del self._lanes[root]
 
-    async def _work(self, root: str, work: Work) -> bool:
+    async def _work(self, root: str, work: Work, *, is_old: bool) -> bool:
         read_before = root not in self._read
         self._read.add(root)
         try:
+            if is_old and await self._turns.was_answered(work):
+                # It stands in the thread and not in the log, so that the next post has it read before.
+                self._read.discard(root)
+                return True
             await self._turns.run(self._tasks, work, read_before=read_before)
         except Exception:  # noqa: BLE001  (one post must not keep the others from being answered)
             # It is not done with, so that the next start tries it again.

@@ -97,6 +97,20 @@ class Turns:
         place = Place(f"mm-{post.thread}", post.id, post.channel, post.thread)
         return Work(post, Poster(self._server, self._people.me, place, self._config.reconnect_most_s), asked)
 
+    async def was_answered(self, work: Work) -> bool:
+        """Whether an answer to a post stands in its thread of which nothing is known here: the home is an older one."""
+        thread = self._ledger.thread(work.post.thread)
+        if thread is not None and thread.heard is not None and thread.heard.post == work.post.id:
+            return False
+        try:
+            found = await work.poster.found()
+        except CallRefused:
+            return False
+        if not any(part.isdigit() for part in found):
+            return False
+        logger().warning("mattermost-answered-before", session=self._session(work), post=work.post.id)
+        return True
+
     async def run(self, tasks: anyio.abc.TaskGroup, work: Work, *, read_before: bool) -> None:
         """Work on a post until its answer stands in the thread, or can never stand there."""
         growing = Growing(self._limit, self._config.edit_every_s)
