@@ -10,7 +10,7 @@ from proto.messages.broker import ApprovalAnswer
 from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
 from tests.loopd.channels.thread_rig import Threads, linked, threads
-from tests.loopd.rig import until
+from tests.loopd.rig import loopd, until
 
 pytestmark = pytest.mark.anyio
 ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
@@ -148,3 +148,25 @@ async def test_what_a_restored_home_knows_nothing_of_is_not_answered_again(home:
         assert outside.said(server.dm, other) == ["yes", "yes"]
         said = [line["text"] for root in (first, other) for line in outside.log(root) if line["kind"] == "user"]
         assert said == [post["message"] for post in (first, second, last, other, missed)]
+
+
+async def test_who_takes_the_owner_s_name_is_not_the_owner(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "yes", root=root)
+        await until(lambda: server.connected == 0)
+        server.owner["username"], server.other["username"] = "renamed", "owner"
+        root = server.say(server.other, server.town, "@boxmaker, I am the owner")
+        said = ""
+
+        def is_refused() -> bool:
+            nonlocal said
+            said += capsys.readouterr().out
+            return "mattermost-not-started" in said
+
+        async with loopd(home):
+            await until(is_refused)
+        assert f"@owner is the user {server.other['id']} now, and was {server.owner['id']}" in said
+        assert outside.said(server.town, root) == []

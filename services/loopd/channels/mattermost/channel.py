@@ -101,12 +101,27 @@ class Channel:
         return People(
             me=me,
             name=name,
-            owner=await self._server.user(config.owner or ""),
-            users=frozenset([await self._server.user(user) for user in config.users]),
+            owner=await self._user(config.owner or ""),
+            users=frozenset([await self._user(user) for user in config.users]),
             channels=frozenset(config.channels),
             answer=config.answer,
             answer_owner=config.answer_owner,
         )
+
+    async def _user(self, name: str) -> str:
+        """Whom the settings name.
+
+        Raises:
+            Fault: `config-invalid`: another user has the name now. Anybody may take one that is free, so that it would
+                make him the owner.
+
+        """
+        user = await self._server.user(name)
+        if name.startswith("@") and (meant := self._ledger.whom(name, user)) != user:
+            raise Fault(
+                "config-invalid", f"mattermost: {name} is the user {user} now, and was {meant}; name him by his id"
+            )
+        return user
 
     # The link.
 

@@ -1,6 +1,7 @@
 """What the channel keeps under `{home}/state/loopd/mattermost/`, each file written whole, at once and on disk.
 
 began.json          from when on posts are the box's business
+names.json          whom each `@name` of the settings meant when it was read first
 channels/<id>.json  how far a channel is done with, and what is done beyond that
 threads/<id>.json   which post of a thread was last put into its session's log, or was about to be
 """
@@ -58,7 +59,13 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     read: tuple[int, str] = (0, "")
 
 
-T = TypeVar("T", Began, Kept, Thread)
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """Users' ids by the `@name`s of the settings."""
+
+    users: dict[str, str] = {}
+
+
+T = TypeVar("T", Began, Kept, Thread, Names)
 
 
 class Ledger:
@@ -77,6 +84,14 @@ class Ledger:
             return found.at
         _write(path, Began(at=now_ms))
         return now_ms
+
+    def whom(self, name: str, user: str) -> str:
+        """Whom an `@name` means: the user who had it when it was first asked about, whoever has it now."""
+        path = self._folder / "names.json"
+        users = (_read(path, Names) or Names()).users
+        if name not in users:
+            _write(path, Names(users={**users, name: user}))
+        return users.get(name, user)
 
     def channels(self) -> dict[str, Kept]:
         """What is kept of every channel.
@@ -122,7 +137,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
         raise Fault("mattermost-ledger", f"{path} cannot be read: {error}") from None
 
 
-def _write(path: Path, value: Began | Kept | Thread) -> None:
+def _write(path: Path, value: Began | Kept | Thread | Names) -> None:
     try:
         durable.replace(path, msgspec.json.encode(value))
     except OSError as error:
