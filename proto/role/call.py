@@ -16,12 +16,11 @@ import msgspec
 from proto import frame
 from proto.faults import Fault
 from proto.messages.wire import Error, Request
-from proto.role import trace
+from proto.role import raw, trace
 
 _RETRY_SECONDS = 0.1
 _CROWDED_SECONDS = 5.0
 """A daemon that many connect to at once is waited for so long in any case."""
-_PIECE_BYTES = 1 << 16
 
 
 async def call(
@@ -68,7 +67,7 @@ async def stream(
     with await _connect(path, connect_within_s, unreachable) as connection:
         # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
         with suppress(OSError):
-            await _send(connection, frame.pack(_traced(request)))
+            await raw.send(connection, frame.pack(_traced(request)))
         yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
 
 
@@ -99,7 +98,7 @@ async def _body(
     try:
         with anyio.fail_after(timeout_s):
             while (end := _end(buffer)) is None or len(buffer) < end:
-                piece = await _receive(connection)
+                piece = await raw.receive(connection)
                 if not piece:
                     if buffer:
                         raise Fault(unreachable)
@@ -135,24 +134,6 @@ async def _connect(path: Path, within_s: float, unreachable: str) -> socket.sock
             await anyio.sleep(_RETRY_SECONDS)
         else:
             return connection
-
-
-async def _send(connection: socket.socket, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[connection.send(view) :]
-        except BlockingIOError:
-            await anyio.wait_writable(connection)
-
-
-async def _receive(connection: socket.socket) -> bytes:
-    """The next bytes; none at the end."""
-    while True:
-        try:
-            return connection.recv(_PIECE_BYTES)
-        except BlockingIOError:
-            await anyio.wait_readable(connection)
 
 
 def _traced(request: msgspec.Struct) -> msgspec.Struct:

@@ -1,7 +1,7 @@
-"""The event loop that a daemon runs on: asyncio's, in which a wait may be cancelled as its bytes arrive.
+"""The event loop that a daemon runs on: libuv's, in which a wait may be cancelled as its bytes arrive.
 
 anyio's Unix sockets have the loop call `set_result` of a future when there is something to read. When the wait is
-cancelled in that very step, the future is done already, and asyncio writes a traceback to standard error. The bytes
+cancelled in that very step, the future is done already, and the loop writes a traceback to standard error. The bytes
 stay in the socket, so that there is nothing to do.
 """
 
@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import uvloop
 
-class Loop(asyncio.SelectorEventLoop):
+
+class Loop(uvloop.Loop):
     """What `anyio.run` is given as `loop_factory`."""
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]

@@ -36,7 +36,9 @@ class Asking:
             Fault: it does not answer, or answers with an error.
 
         """
-        own = self._of_one.setdefault(request.session, anyio.CapacityLimiter(_MOST_OF_ONE))
+        own = self._of_one.get(request.session)
+        if own is None:
+            own = self._of_one[request.session] = anyio.CapacityLimiter(_MOST_OF_ONE)
         async with own, self._turns:
             decision: EgressDecision = await call(
                 self._path,

@@ -7,6 +7,7 @@ their folded names.
 """
 
 import json
+from functools import lru_cache
 from typing import Any, Final
 
 from proto.faults import Fault
@@ -47,7 +48,7 @@ def field(value: Object, name: str) -> Any:
         Fault: `request-invalid`: two fields fold to it.
 
     """
-    found = [one for key, one in value.items() if len(key) < 64 and folded(key) == name]
+    found = [one for key, one in value.items() if len(key) < 64 and _short_folded(key) == name]
     if len(found) > 1:
         raise Fault("request-invalid", _TWICE)
     return found[0] if found else None
@@ -71,6 +72,10 @@ def object_of(value: Object, name: str) -> Object:
 def folded(key: str) -> str:
     """A key as those read it that heed neither case nor underscores."""
     return key.replace("_", "").replace("-", "").casefold()
+
+
+_short_folded: Final = lru_cache(4_096)(folded)
+"""For the short keys, which are nearly always the same ones."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Object:

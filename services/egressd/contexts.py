@@ -3,10 +3,13 @@
 What a call leaves behind goes into a bounded queue, from there into the outbox on disk, from there to memoryd, whenever
 that answers. What finds no room is dropped, told in the log and counted. The outbox outlives egressd; what still was in
 the queue when egressd is killed is lost.
+
+Calls come first: this work is done for many at once, in a moment in which none leaves, or when it has waited long.
 """
 
 import itertools
 import tempfile
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from pathlib import Path
@@ -29,9 +32,13 @@ from proto.role.log import logger
 
 MOST_WAITING: Final = 4_096
 MOST_WAITING_BYTES: Final = 64 << 20
+_MOST_AT_ONCE: Final = 64
 _IN_MEMORY_BYTES: Final = 64 << 10
 _MOST_SESSIONS: Final = 4_096
 _TRIES: Final = 3
+_LULL_S: Final = 0.02
+_LONGEST_TO_WRITE_S: Final = 0.2
+_LONGEST_TO_SEND_S: Final = 2.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 15.0
 _PASSING: Final = frozenset({"peer-unreachable", "busy", "memory-unavailable"})
@@ -71,6 +78,7 @@ class Contexts:
         self._queued = anyio.Event()
         self._written = anyio.Event()
         self._thread = anyio.CapacityLimiter(1)
+        self._left_at_s = 0.0
         try:
             self._outbox = Outbox(folder, limits.outbox_bytes)
         except OSError as error:
@@ -81,6 +89,7 @@ class Contexts:
         decision = left.decision
         if decision.domain is None or (days := self._retention_days(decision.domain)) == 0:
             return None
+        self._left_at_s = time.monotonic()
         begun = KeepBegin(
             kept="contexts",
             session=left.session,
@@ -112,7 +121,7 @@ class Contexts:
     def close(self) -> None:
         """Write what is still queued."""
         while self._queue:
-            taken = self._next()
+            taken = self._queue.popleft()
             if (why := self._write(taken)) is not None:
                 self._lost(taken.begun, why)
 
@@ -137,35 +146,38 @@ class Contexts:
         self._queue_bytes += taken.size_bytes
         self._queued.set()
 
-    def _next(self) -> Taken:
-        taken = self._queue.popleft()
-        self._queue_bytes -= taken.size_bytes
-        return taken
-
     def _lost(self, begun: KeepBegin, why: str) -> None:
         self.dropped += 1
         logger().warning(
             "context-dropped", session=begun.session, call=begun.call, why=why, dropped_since_start=self.dropped
         )
 
+    async def _lull(self, longest_s: float) -> None:
+        """Wait for a moment in which no call leaves, but not for long."""
+        until_s = time.monotonic() + longest_s
+        while 0 < (wait_s := self._left_at_s + _LULL_S - time.monotonic()) < until_s - time.monotonic():  # noqa: ASYNC110
+            await anyio.sleep(wait_s)  # what is waited for is that nothing happens
+
     async def _write_all(self) -> None:
         while True:
             self._queued = anyio.Event()
             while self._queue:
-                await self._write_next()
+                await self._lull(_LONGEST_TO_WRITE_S)
+                await self._write_some()
             await self._queued.wait()
 
-    async def _write_next(self) -> None:
-        taken = self._next()
+    async def _write_some(self) -> None:
+        some = [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))]
         try:
-            why = await anyio.to_thread.run_sync(self._write, taken, limiter=self._thread)
+            problems = await anyio.to_thread.run_sync(lambda: [self._write(one) for one in some], limiter=self._thread)
         except anyio.get_cancelled_exc_class():
             # A thread that has begun is not cancelled; this one has not.
-            self._queue.appendleft(taken)
-            self._queue_bytes += taken.size_bytes
+            self._queue.extendleft(reversed(some))
             raise
-        if why is not None:
-            self._lost(taken.begun, why)
+        self._queue_bytes -= sum(taken.size_bytes for taken in some)
+        for taken, why in zip(some, problems, strict=True):
+            if why is not None:
+                self._lost(taken.begun, why)
         self._written.set()
 
     def _write(self, taken: Taken) -> str | None:
@@ -183,11 +195,13 @@ class Contexts:
     async def _send_all(self) -> None:
         while True:
             self._written = anyio.Event()
-            while (path := self._outbox.oldest) is not None:
-                if (why := await self._sent(path)) is not None:
-                    self.dropped += 1
-                    logger().warning("context-dropped", file=path.name, why=why, dropped_since_start=self.dropped)
-                await anyio.to_thread.run_sync(self._outbox.remove, path, limiter=self._thread)
+            while some := self._outbox.oldest(_MOST_AT_ONCE):
+                await self._lull(_LONGEST_TO_SEND_S)
+                for path in some:
+                    if (why := await self._sent(path)) is not None:
+                        self.dropped += 1
+                        logger().warning("context-dropped", file=path.name, why=why, dropped_since_start=self.dropped)
+                await anyio.to_thread.run_sync(self._outbox.remove, some, limiter=self._thread)
             await self._written.wait()
 
     async def _sent(self, path: Path) -> str | None:

@@ -5,6 +5,7 @@ its name when it is whole. Nothing is fsynced: a daemon that is killed loses non
 """
 
 import hashlib
+import itertools
 import os
 import time
 from collections import deque
@@ -69,10 +70,9 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._queue)
 
-    @property
-    def oldest(self) -> Path | None:
-        """The item that is next."""
-        return self._queue[0] if self._queue else None
+    def oldest(self, most: int) -> list[Path]:
+        """The items that are next, at most so many; in one step, while another thread may write."""
+        return list(itertools.islice(self._queue, most))
 
     def write(self, begun: KeepBegin, bodies: Iterable[Body]) -> None:
         """Put an item at the end.
@@ -101,12 +101,13 @@ class Outbox:
         self._bytes += size_bytes
         self._queue.append(path)
 
-    def remove(self, path: Path) -> None:
-        """Forget an item; one that the disk keeps is handed over again by the next start, and known there."""
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        self._queue.remove(path)
-        self._bytes -= self._sizes.pop(path)
+    def remove(self, paths: Iterable[Path]) -> None:
+        """Forget items; one that the disk keeps is handed over again by the next start, and known there."""
+        for path in paths:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            self._queue.remove(path)
+            self._bytes -= self._sizes.pop(path)
 
     def _write_body(self, file: IO[bytes], body: Body) -> KeptPart:
         size_bytes, digest = 0, hashlib.sha256()

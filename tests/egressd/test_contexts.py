@@ -171,7 +171,7 @@ async def test_memoryd_may_be_away_and_egressd_killed_meanwhile(home: Path) -> N
         async with _running(_made(home)) as contexts:
             for number in range(3):
                 _relayed(contexts, _left(f"model-{number}"))
-            await _until(lambda: _files(home) == 3)
+            await _until(lambda: _files(home) == 3 and bool(logs))
     async with FakeKeeper(home).running() as keeper, _running(_made(home)):
         kept = await keeper.wait_for(3)
     assert [one.begun.call for one in kept] == ["model-0", "model-1", "model-2"]

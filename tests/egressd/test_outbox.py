@@ -29,7 +29,8 @@ def _bodies(*bodies: bytes) -> list[Body]:
 def _out(found: Outbox) -> list[tuple[str, list[bytes]]]:
     """Everything in it, taken out."""
     taken = []
-    while (path := found.oldest) is not None:
+    while paths := found.oldest(1):
+        (path,) = paths
         item = outbox.read(path)
         assert item is not None
         read = {part.name: b"" for part in item.parts}
@@ -37,7 +38,7 @@ def _out(found: Outbox) -> list[tuple[str, list[bytes]]]:
             assert offset == len(read[name])
             read[name] += data
         taken.append((item.begun.call, list(read.values())))
-        found.remove(path)
+        found.remove(paths)
     return taken
 
 
@@ -77,7 +78,7 @@ def test_a_full_one_takes_nothing_more(tmp_path: Path) -> None:
 def test_what_is_not_whole_is_none(tmp_path: Path) -> None:
     found = Outbox(tmp_path, 1 << 20)
     found.write(_begun("c"), _bodies(b"body of it"))
-    path = found.oldest
+    (path,) = found.oldest(1)
     assert path is not None
     data = path.read_bytes()
     for cut in range(len(data)):

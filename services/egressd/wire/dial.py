@@ -16,6 +16,7 @@ from anyio.streams.tls import TLSStream
 
 from egressd.destinations import Target
 from proto.faults import Fault
+from proto.role.raw import Raw
 
 _PIECE_BYTES: Final = 64 << 10
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
@@ -27,9 +28,10 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 class Upstream:
     """One connection out."""
 
-    def __init__(self, stream: anyio.abc.ByteStream) -> None:
+    def __init__(self, stream: anyio.abc.ByteStream, raw: socket.socket) -> None:
+        """`stream` is what is spoken over the socket."""
         self._stream = stream
-        self._raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+        self._raw = raw
 
     async def send(self, data: bytes) -> None:
         """Send bytes.
@@ -80,13 +82,15 @@ async def dial(target: Target, tls: ssl.SSLContext) -> Upstream:
 
     """
     if target.unix is not None:
-        return Upstream(await anyio.connect_unix(target.unix))
+        stream = await anyio.connect_unix(target.unix)
+        return Upstream(stream, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  (not Django)
     if not target.tls:
         # http goes to loopback only, whatever the name `localhost` is made to mean.
         addresses = ("127.0.0.1", "::1") if target.host == "localhost" else (target.host,)
         return await dial_address(addresses, target.port, None, tls)
-    stream = await anyio.connect_tcp(target.host, target.port)
-    return Upstream(await _secured(stream, target.host, tls))
+    tcp = await anyio.connect_tcp(target.host, target.port)
+    raw: socket.socket = tcp.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+    return Upstream(await _secured(tcp, target.host, tls), raw)
 
 
 async def dial_address(addresses: Sequence[str], port: int, tls_name: str | None, tls: ssl.SSLContext) -> Upstream:
@@ -96,8 +100,8 @@ async def dial_address(addresses: Sequence[str], port: int, tls_name: str | None
         OSError: as `dial`.
 
     """
-    stream = await _connected(addresses, port)
-    return Upstream(stream if tls_name is None else await _secured(stream, tls_name, tls))
+    raw = await _connected(addresses, port)
+    return Upstream(Raw(raw) if tls_name is None else await _secured(Raw(raw), tls_name, tls), raw)
 
 
 async def dial_plain(addresses: Sequence[str], port: int) -> Upstream:
@@ -107,10 +111,11 @@ async def dial_plain(addresses: Sequence[str], port: int) -> Upstream:
         OSError: nobody answers there.
 
     """
-    return Upstream(await _connected(addresses, port))
+    raw = await _connected(addresses, port)
+    return Upstream(Raw(raw), raw)
 
 
-async def _connected(addresses: Sequence[str], port: int) -> anyio.abc.SocketStream:
+async def _connected(addresses: Sequence[str], port: int) -> socket.socket:
     failure: OSError = ConnectionRefusedError("no address")
     for address in addresses:
         try:
@@ -120,18 +125,20 @@ async def _connected(addresses: Sequence[str], port: int) -> anyio.abc.SocketStr
     raise failure
 
 
-async def _opened(address: str, port: int) -> anyio.abc.SocketStream:
+async def _opened(address: str, port: int) -> socket.socket:
     """A connection to an address. Names and their races are `connect_tcp`'s; an address needs neither."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(BlockingIOError):
+        try:
+            # On this machine's own addresses it is done at once.
             raw.connect((address, port))
-        await anyio.wait_writable(raw)
-        if error := raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise OSError(error, os.strerror(error))
-        return await anyio.abc.SocketStream.from_socket(raw)
+        except BlockingIOError:
+            await anyio.wait_writable(raw)
+            if error := raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(error, os.strerror(error)) from None
+        return raw
     except BaseException:
         raw.close()
         raise

@@ -5,6 +5,7 @@ together is bounded too: many bodies that never end would otherwise fill the mem
 """
 
 import select
+import socket
 import tempfile
 from pathlib import Path
 from typing import IO, Final
@@ -18,6 +19,7 @@ from egressd.config import Relay
 from egressd.routes import api_of
 from egressd.wire.refusal import refusal
 from proto.faults import Fault
+from proto.role.raw import Raw
 from proto.rules import Api
 
 _LONGEST_HEAD_BYTES: Final = 32 << 10
@@ -95,7 +97,8 @@ class Client:
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
         self.api: Api = "openai-chat"
         """The API in whose shape a refusal is told; set when the request's is known."""
-        self._stream = stream
+        self._socket: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+        self._stream = Raw(self._socket)
         self._limits = limits
         self._folder = spool_folder
         self._held = held or Held()
@@ -105,7 +108,7 @@ class Client:
         """Whether the client has closed its connection; one that only says no more is still there."""
         poll = select.poll()
         # Of a peer that is gone it is told whatever is asked for (poll(2), POLLHUP).
-        poll.register(self._stream.extra(SocketAttribute.raw_socket), 0)  # noqa: S610  (not Django)
+        poll.register(self._socket, 0)
         return bool(poll.poll(0))
 
     async def head(self) -> h11.Request:
@@ -157,6 +160,15 @@ class Client:
             Gone: the client takes no more.
 
         """
+        if not data:
+            return
+        try:
+            # What the socket takes at once, which is most, needs no clock.
+            data = data[self._socket.send(data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            raise Gone from None
         if not data:
             return
         try:

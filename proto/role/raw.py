@@ -1,0 +1,116 @@
+"""A connected socket spoken to as it is: the event loop is asked only to wait, and most exchanges need not.
+
+A stream of anyio's gives every piece a turn of the loop, and a socket of TCP a transport; in front of a short exchange
+that costs more than the exchange does.
+"""
+
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+from anyio.abc import SocketAttribute
+
+PIECE_BYTES: Final = 1 << 16
+
+
+async def send(raw: socket.socket, data: bytes) -> None:
+    """Send all of the bytes.
+
+    Raises:
+        OSError: the other side takes no more.
+        anyio.ClosedResourceError: the socket was closed meanwhile.
+
+    """
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[raw.send(view) :]
+        except BlockingIOError:
+            await anyio.wait_writable(raw)
+
+
+async def receive(raw: socket.socket, most_bytes: int = PIECE_BYTES) -> bytes:
+    """The next bytes; none at the end.
+
+    Raises:
+        OSError: the connection broke.
+        anyio.ClosedResourceError: the socket was closed meanwhile.
+
+    """
+    while True:
+        try:
+            return raw.recv(most_bytes)
+        except BlockingIOError:
+            await anyio.wait_readable(raw)
+
+
+class Raw(anyio.abc.ByteStream):
+    """Such a socket as a stream. Whoever reads on and on still leaves others their turn."""
+
+    def __init__(self, raw: socket.socket) -> None:
+        self._raw = raw
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """The socket itself."""
+        return {SocketAttribute.raw_socket: lambda: self._raw}
+
+    async def send(self, item: bytes) -> None:
+        """Send bytes.
+
+        Raises:
+            anyio.BrokenResourceError: the other side takes no more.
+            anyio.ClosedResourceError: it is closed.
+
+        """
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        try:
+            await send(self._raw, item)
+        except OSError as error:
+            raise self._failed() from error
+
+    async def receive(self, max_bytes: int = PIECE_BYTES) -> bytes:
+        """The next bytes.
+
+        Raises:
+            anyio.EndOfStream: the other side sends no more.
+            anyio.BrokenResourceError: the connection broke.
+            anyio.ClosedResourceError: it is closed.
+
+        """
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        try:
+            try:
+                data = self._raw.recv(max_bytes)
+            except BlockingIOError:
+                data = await receive(self._raw, max_bytes)
+            else:
+                # What was read is not lost where this is cancelled.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+        except OSError as error:
+            raise self._failed() from error
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send_eof(self) -> None:
+        """Say that nothing more will be sent.
+
+        Raises:
+            OSError: the other side has gone.
+
+        """
+        self._raw.shutdown(socket.SHUT_WR)
+
+    async def aclose(self) -> None:
+        """Close it; who waits for it is told."""
+        if self._raw.fileno() >= 0:
+            anyio.notify_closing(self._raw)
+            self._raw.close()
+
+    def _failed(self) -> Exception:
+        closed = self._raw.fileno() < 0
+        return anyio.ClosedResourceError() if closed else anyio.BrokenResourceError()
