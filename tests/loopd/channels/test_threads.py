@@ -301,3 +301,19 @@ async def test_a_post_that_waits_is_said_as_it_was_edited_and_not_at_all_once_de
             other = server.say(server.owner, server.dm, "else")
             await until(lambda: len(outside.said(server.dm, other)) == 1)
         assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["begin", "new"]
+
+
+async def test_what_is_said_between_two_posts_that_wait_is_read_before_the_second(home: Path) -> None:
+    with threads(home, [{"text": "one", "hold": True}, {"text": "two"}, {"text": "three"}]) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "begin")
+            await until(lambda: len(outside.model.requests) == 1)
+            for user, text in ((server.owner, "second"), (server.other, "by the way"), (server.owner, "third")):
+                await anyio.sleep(0.002)
+                server.say(user, server.town, text, root)
+            await anyio.sleep(0.05)
+            outside.model.release()
+            await outside.answered(server.town, "one", "two", "three", root=root)
+        users = [line["text"] for line in outside.log(root) if line["kind"] == "user"]
+        assert users == ["begin", "second", "by the way", "third"]

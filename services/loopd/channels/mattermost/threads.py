@@ -47,8 +47,10 @@ class Threads:
         self._limiter = anyio.CapacityLimiter(parts.config.turns_at_once)
         self._lanes: dict[str, _Lane] = {}
         self._early: deque[Reaction] = deque(maxlen=_EARLY)
-        self._read: set[str] = set()
-        """Threads of which every post up to now is known to be in the log, or not to belong there."""
+        self._read: dict[str, tuple[int, str]] = {}
+        """Threads, and up to which post all is known to be in the log, or not to belong there."""
+        self._others: dict[str, tuple[int, str]] = {}
+        """The newest post of each thread that is answered nothing: the next one that is answered has it read before."""
         self._words: dict[str, list[Hand]] = {}
         """Yes and no in threads whose question has no post yet that is known."""
 
@@ -65,14 +67,14 @@ class Threads:
                 return
         if not is_heard(self._people, post):
             if post.user != self._people.me:
-                self._read.discard(post.thread)
+                self._unanswered(post)
             self._settle(post, False)
             return
         thread = self._ledger.thread(post.thread)
         in_work = thread is not None and thread.heard is not None and thread.heard.post == post.id
         begun = thread is not None or post.thread in self._lanes
         if not in_work and not is_answered(self._people, post, direct=direct, begun=begun):
-            self._read.discard(post.thread)
+            self._unanswered(post)
             self._settle(post, True)
             return
         lane = self._lanes.get(post.thread)
@@ -82,6 +84,9 @@ class Threads:
         lane.waiting[post.id] = post
         if is_old:
             lane.old.add(post.id)
+
+    def _unanswered(self, post: Post) -> None:
+        self._others[post.thread] = max(post.order, self._others.get(post.thread, post.order))
 
     def edited(self, post: Post) -> None:
         """Take the owner's edit of a post that is not answered yet."""
@@ -200,14 +205,14 @@ class Threads:
             del self._lanes[root]
 
     async def _work(self, root: str, work: Work, *, is_old: bool) -> bool:
-        read_before = root not in self._read
-        self._read.add(root)
+        read = self._read.pop(root, None)
         try:
             if is_old and await self._turns.was_answered(work):
                 # It stands in the thread and not in the log, so that the next post has it read before.
-                self._read.discard(root)
                 return True
-            await self._turns.run(self._tasks, work, read_before=read_before)
+            await self._turns.run(self._tasks, work, read_before=read is None or self._others.get(root, read) > read)
+            if work.is_heard:
+                self._read[root] = work.post.order
         except Exception:  # noqa: BLE001  (one post must not keep the others from being answered)
             # It is not done with, so that the next start tries it again.
             logger().exception("mattermost-post-failed", session=f"mm-{root}", post=work.post.id)

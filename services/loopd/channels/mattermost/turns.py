@@ -58,6 +58,8 @@ class Work:
         self.asked = asked
         self.edited: Post | None = None
         self.stopping = False
+        self.is_heard = False
+        """Whether it is in the log, after what came before it in its thread."""
 
     @property
     def posts(self) -> set[str]:
@@ -158,6 +160,7 @@ class Turns:
                 # What was said of the old text is no answer to the new one.
                 work.post, work.edited, work.stopping = edited, None, False
             if edited is None and await self._is_logged(work):
+                work.is_heard = True
                 for part, there in (await answer.recover()).items():
                     if is_approval_id(part):
                         # Of a call that a crash ended: whoever answers it now is late.
@@ -214,6 +217,7 @@ class Turns:
             self._ledger.put(post.thread, _with(known, heard, earlier, read))
             # From here on the turn is in the log: whatever is posted for it is found again by that.
             answer.search = known.heard is not None and known.heard.post == post.id
+            work.is_heard = True
 
         return self._conversations.say(tasks, origin, Message(said, labels, keep))
 
