@@ -75,6 +75,10 @@ class Gone(Exception):
     """The connection could not be made, or broke; the message says how."""
 
 
+class TooLong(Gone):
+    """There is an answer, and it is longer than is read."""
+
+
 class MattermostPort:
     """The way to the server: `destination` is its name in grants.toml."""
 
@@ -94,7 +98,7 @@ class MattermostPort:
         """Ask once; `session` is whose words the request carries, None for the channel's own reading.
 
         Raises:
-            Gone: there was no whole answer; whether it was done is not known.
+            Gone: there was no whole answer; whether it was done is not known. `TooLong` is one.
 
         """
         head = h11.Request(
@@ -276,7 +280,7 @@ async def _reply(connection: anyio.abc.SocketStream, http: h11.Connection) -> Re
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > _MOST_BYTES:
-                raise OSError("the answer is too long")
+                raise TooLong("the answer is too long")
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             headers = {name.decode().lower(): value.decode("latin-1") for name, value in head.headers}
             return Reply(head.status_code, headers, bytes(body))

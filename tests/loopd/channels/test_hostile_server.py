@@ -4,8 +4,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from loopd.channels.mattermost import server as server_module
+from loopd.ports import mattermost
 from proto.messages.broker import ApprovalAnswer
 from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
@@ -170,3 +173,25 @@ async def test_who_takes_the_owner_s_name_is_not_the_owner(home: Path, capsys: p
             await until(is_refused)
         assert f"@owner is the user {server.other['id']} now, and was {server.owner['id']}" in said
         assert outside.said(server.town, root) == []
+
+
+async def test_posts_that_are_too_long_to_be_read_at_once_are_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may write so much into the props of his posts that a page of them is longer than is read."""
+    monkeypatch.setattr(mattermost, "_MOST_BYTES", 40_000)
+    monkeypatch.setattr(server_module, "PAGE", 20)
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            first = server.say(server.owner, server.town, "@boxmaker first")
+            await outside.answered(server.town, "yes", root=first)
+        await until(lambda: server.connected == 0)
+        for number in range(45):
+            server.say(server.other, server.town, f"word {number}", first, props={"x": "x" * 9000})
+        await anyio.sleep(0.002)
+        last = server.say(server.owner, server.town, "@boxmaker last", first)
+        async with linked(outside):
+            await outside.answered(server.town, "yes", "yes", root=first)
+        said = [line["text"] for line in outside.log(first) if line["kind"] == "user"]
+        assert [said[0], said[-1]] == [first["message"], last["message"]]
+        # Those of one millisecond have no order.
+        assert sorted(said[1:-1]) == sorted(f"word {number}" for number in range(45))

@@ -17,7 +17,7 @@ import msgspec
 from loopd.channels.mattermost.feed import Channel, Read
 from loopd.channels.mattermost.link import rest
 from loopd.channels.mattermost.posts import PROP, Post, is_id, is_post_list, post_of, posts_of
-from loopd.ports.mattermost import Gone, MattermostPort, Reply
+from loopd.ports.mattermost import Gone, MattermostPort, Reply, TooLong
 from proto.escape import clip
 from proto.role.log import logger
 
@@ -34,6 +34,7 @@ _EGRESS_ENDS: Final = frozenset(
     {"ceiling", "channel-ceiling", "session-not-open", "session-state-lost", "policy-invalid"}
 )
 _QUOTED_CHARS: Final = 200
+_TOO_LONG: Final = "answer-too-long"
 
 
 class CallRefused(Exception):
@@ -114,18 +115,50 @@ class Server:
             CallRefused: 404, of a post to begin after that is not there any more.
 
         """
-        query: dict[str, Any] = {"page": read.page, "per_page": PAGE}
-        if read.after:
-            query["after"] = read.after
-        posts = posts_of(await self._read(f"channels/{read.channel}/posts?{urlencode(query)}", is_post_list))
-        if read.after:
-            return tuple(posts), len(posts) >= PAGE
-        wanted = tuple(post for post in posts if post.at >= read.since)
-        return wanted, len(posts) >= PAGE and len(wanted) == len(posts)
+        query = {"after": read.after} if read.after else {}
+        posts, rows = await self._rows(read.channel, query, read.page * PAGE, PAGE)
+        wanted = tuple(post for post in posts if read.after or post.at >= read.since)
+        return wanted, rows >= PAGE and len(wanted) == len(posts)
+
+    async def _rows(self, channel: str, query: dict[str, str], begin: int, count: int) -> tuple[list[Post], int]:
+        """The posts of so many rows of a channel's list, and how many rows there were.
+
+        Anybody may write posts of which a page is longer than is read: then it is read in smaller ones.
+        """
+        place = urlencode({"page": begin // count, "per_page": count, **query})
+        try:
+            value = await self._read(f"channels/{channel}/posts?{place}", is_post_list)
+            return posts_of(value), len(value["order"])
+        except CallRefused as refused:
+            if not (smaller := _smaller(count, refused)):
+                raise
+        posts: list[Post] = []
+        rows = 0
+        for at in range(begin, begin + count, smaller):
+            some, found = await self._rows(channel, query, at, smaller)
+            posts, rows = [*posts, *some], rows + found
+            if found < smaller:
+                break
+        return posts, rows
 
     async def thread(self, root: str) -> list[Post]:
         """All posts of a thread, the oldest first."""
-        return posts_of(await self._read(f"posts/{root}/thread", is_post_list))
+        posts: dict[str, Post] = {}
+        query: dict[str, Any] = {"perPage": PAGE, "direction": "down"}
+        while True:
+            try:
+                value = await self._read(f"posts/{root}/thread?{urlencode(query)}", is_post_list)
+            except CallRefused as refused:
+                if not (smaller := _smaller(query["perPage"], refused)):
+                    raise
+                query["perPage"] = smaller
+                continue
+            new = [post for post in posts_of(value) if post.id not in posts]
+            posts |= {post.id: post for post in new}
+            if not new or value.get("has_next") is not True:
+                return sorted(posts.values(), key=lambda post: post.place)
+            last = max(new, key=lambda post: post.order)
+            query |= {"fromCreateAt": last.at, "fromPost": last.id}
 
     async def post(self, post: str) -> Post | None:
         """A post as it is now."""
@@ -190,7 +223,10 @@ class Server:
             raise CallRefused(200, "no-answer", f"the server's answer to {what} is none that can be used")
 
     async def _once(self, path: str, is_right: Callable[[Any], bool]) -> Any:
-        reply = await self.port.ask("GET", path)
+        try:
+            reply = await self.port.ask("GET", path)
+        except TooLong as error:
+            raise CallRefused(200, _TOO_LONG, str(error)) from None
         value = _good(reply)
         if not is_right(value):
             # To take it for an empty list would be to pass over what is there.
@@ -212,6 +248,11 @@ class Server:
             failures += 1
             waits(what.partition("?")[0], why, wait_s)
             await self._sleep(min(wait_s, self._most_s))
+
+
+def _smaller(count: int, refused: CallRefused) -> int:
+    """How many to ask for instead, 0 when fewer are no help."""
+    return (count // 10 or 1) if refused.code == _TOO_LONG and count > 1 else 0
 
 
 class Passing(Exception):
