@@ -16,8 +16,9 @@ _CONNECT_WITHIN_S: Final = 2.0
 _MOST_AT_ONCE: Final = MOST_CONNECTIONS * 3 // 4
 """brokerd tells what comes above its bound that it is busy; a question waits here for its turn instead."""
 
-_MOST_OF_ONE: Final = _MOST_AT_ONCE // 2
-"""Of one session, so that another's question does not wait behind all of those that a busy one has."""
+_MOST_OF_ONE: Final = 6
+"""Of one session, so that another's question does not wait behind all of those that a busy one has, and so that of many
+calls at once the first leave while the last are still asked about."""
 
 
 class Asking:

@@ -50,7 +50,9 @@ class OpenAiChat(Reading):
             return
         self._named(chunk.model)
         for untrusted in (_of_choices(chunk.choices), fields(chunk.x_groq).get("usage"), chunk.usage):
-            self._counts = latest(self._counts, _counts(fields(untrusted)))
+            # Most chunks have none.
+            if counted := fields(untrusted):
+                self._counts = latest(self._counts, _counts(counted))
 
 
 def _of_choices(untrusted: Any) -> Any:
