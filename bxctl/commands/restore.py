@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -21,7 +21,7 @@ from bxctl.commands.backup import tell_broken
 from bxctl.options import Home, Json
 from bxctl.places import OWNER_ROWS, Box, named, too_long_bytes
 from bxctl.supervise.lock import holder, is_held, only_one
-from bxctl.systemd.units import TARGET
+from bxctl.systemd.units import TARGET, passive
 from proto.faults import Fault
 from proto.home import SYSTEM_HOME, default_home
 from proto.role.clock import now
@@ -129,12 +129,16 @@ def _stop(box: Box) -> str | None:
             os.kill(int(pid), signal.SIGTERM)
         _wait_until(lambda: not is_held(box.own), box)
     units = _units(box.home)
-    if units and subprocess.run([*units, "is-active", "--quiet", TARGET], check=False).returncode == 0:
+    start = None
+    if units and _up(units):
         render.line(f"stopping {TARGET} …")
-        subprocess.run([*units, "stop", TARGET], check=False, capture_output=True, timeout=_STOP_SECONDS)
+        # Each by its name: a target is stopped at once, and its services go on writing for a while.
+        stop = [*units, "stop", TARGET, *passive()]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(stop, check=False, capture_output=True, timeout=_STOP_SECONDS)
+        if still := _up(units):
+            raise Fault("box-is-up", f"{still[0]} does not end; see: {' '.join([*units, 'status', still[0]])}")
         start = " ".join([*units, "start", TARGET])
-    else:
-        start = None
     for row in OWNER_ROWS:
         if box.answers(row):
             raise Fault("box-is-up", f"{socket(row).server} answers at {box.socket(row)}; stop it, then restore again")
@@ -148,6 +152,14 @@ def _units(home: Path) -> list[str] | None:
     if home == SYSTEM_HOME:
         return ["systemctl"]
     return ["systemctl", "--user"] if home == Path(os.path.realpath(default_home(None, {}, own=True))) else None
+
+
+def _up(units: list[str]) -> list[str]:
+    """The units that are active, or are being stopped or started."""
+    names = (TARGET, *passive())
+    asked = [*units, "show", "--property=ActiveState", "--value", *names]
+    said = subprocess.run(asked, check=False, capture_output=True, text=True).stdout.split()
+    return [name for name, state in zip(names, said, strict=False) if state not in {"inactive", "failed"}]
 
 
 def _wait_until(true: Callable[[], bool], box: Box) -> None:

@@ -12,6 +12,7 @@ from bxctl.archive import swap
 from bxctl.commands import restore
 from bxctl.commands.init import make
 from bxctl.places import Box
+from bxctl.systemd.units import passive
 from proto.messages.wire import Ping
 from tests.bxctl.archive.making import MADE, pack
 from tests.bxctl.conftest import Bxctl
@@ -112,8 +113,13 @@ def test_units_are_stopped_and_the_owner_is_told_how_to_start_them(
 ) -> None:
     script = tmp_path / "bin/systemctl"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    # As systemd: a target is stopped at once, and a service when it has ended.
+    script.write_text(
+        f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\ncd {tmp_path}\n'
+        'case "$*" in *show*) if [ -e stopped ]; then cat stopped; else echo active; fi;; *) echo "$STATES" > stopped; esac\n'
+    )
     script.chmod(0o755)
+    monkeypatch.setenv("STATES", "inactive inactive inactive")
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
     if flavour == "system":
         monkeypatch.setattr(restore, "SYSTEM_HOME", made)
@@ -122,10 +128,16 @@ def test_units_are_stopped_and_the_owner_is_told_how_to_start_them(
     result = bxctl("restore", str(backup))
     words = "" if flavour == "system" else "--user "
     assert result.code == 0
-    assert (tmp_path / "asked").read_text() == (
-        f"{words}is-active --quiet boxmaker.target\n{words}stop boxmaker.target\n"
-    )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert f"{words}stop boxmaker.target {' '.join(passive())}" in asked
     assert f"start it with: systemctl {words}start boxmaker.target\n" in result.out
+    (tmp_path / "stopped").unlink()
+    monkeypatch.setenv("STATES", "inactive deactivating inactive")
+    (made / "memory/memory.md").write_bytes(b"still written")
+    result = bxctl("restore", str(backup))
+    assert result.code == 1
+    assert f"boxmaker-memoryd.service does not end; see: systemctl {words}status boxmaker-memoryd.service" in result.err
+    assert (made / "memory/memory.md").read_bytes() == b"still written"
 
 
 def test_one_that_was_cut_off_is_finished(
