@@ -98,7 +98,7 @@ class Mattermost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     answer_owner: Answer = "all"
     """The same for the owner's posts."""
     turns_at_once: Positive = 32
-    """How many threads are worked on at the same time; further ones wait."""
+    """How many threads are worked on at the same time, those that wait for the owner not counted; further ones wait."""
     edit_every_s: Seconds = 1.0
     """A post that grows is changed so often at most."""
     output_chars: Annotated[int, msgspec.Meta(ge=0)] = 4000

@@ -317,3 +317,19 @@ async def test_what_is_said_between_two_posts_that_wait_is_read_before_the_secon
             await outside.answered(server.town, "one", "two", "three", root=root)
         users = [line["text"] for line in outside.log(root) if line["kind"] == "user"]
         assert users == ["begin", "second", "by the way", "third"]
+
+
+async def test_a_thread_that_waits_for_the_owner_keeps_no_other_waiting(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}], "turns_at_once = 1\n", otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            outside.model.script.insert(0, {"text": "here"})
+            other = server.say(server.owner, server.dm, "are you there?")
+            await outside.answered(server.dm, "here", root=other)
+            server.say(server.owner, server.dm, "approve", root)
+            await until(lambda: "done" in outside.said(server.dm, root))
+            last = server.say(server.owner, server.dm, "and now?")
+            await outside.answered(server.dm, "yes", root=last)

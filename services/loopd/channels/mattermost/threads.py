@@ -129,6 +129,10 @@ class Threads:
         if (question := self._asked.of_post(post)) is not None:
             self._take_words(question.thread)
 
+    def _waits(self, more: int) -> None:
+        """Let other threads be worked on instead of one that waits for the owner, which may be for an hour."""
+        self._limiter.total_tokens += more
+
     def _take_words(self, root: str) -> None:
         for handed in self._words.pop(root, []):
             self.hand(handed)
@@ -194,7 +198,7 @@ class Threads:
             while lane.waiting:
                 post = min(lane.waiting.values(), key=lambda one: one.place)
                 del lane.waiting[post.id]
-                lane.work = self._turns.work(post, self._questioned)
+                lane.work = self._turns.work(post, self._questioned, self._waits)
                 lane.work.stopping, lane.stopping = lane.stopping, False
                 if await self._work(root, lane.work, is_old=post.id in lane.old):
                     self._settle(post, True)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -49,13 +50,15 @@ _FIRST_WAIT_SECONDS: Final = 1.0
 class Work:
     """A post that is worked on; `edited` is what became of it meanwhile, `posts` are those that belong to its turn.
 
-    `asked` is told of each post in which the owner is asked, once it is known.
+    `asked` is told of each post in which the owner is asked, once it is known; `waits`, by how many questions more or
+    fewer the turn waits for him.
     """
 
-    def __init__(self, post: Post, poster: Poster, asked: Callable[[str], None]) -> None:
+    def __init__(self, post: Post, poster: Poster, asked: Callable[[str], None], waits: Callable[[int], None]) -> None:
         self.post = post
         self.poster = poster
         self.asked = asked
+        self.waits = waits
         self.edited: Post | None = None
         self.stopping = False
         self.is_heard = False
@@ -94,10 +97,10 @@ class Turns:
         self._config = parts.config
         self._limit = parts.limit
 
-    def work(self, post: Post, asked: Callable[[str], None]) -> Work:
+    def work(self, post: Post, asked: Callable[[str], None], waits: Callable[[int], None]) -> Work:
         """A post that is to be worked on."""
         place = Place(f"mm-{post.thread}", post.id, post.channel, post.thread)
-        return Work(post, Poster(self._server, self._people.me, place, self._config.reconnect_most_s), asked)
+        return Work(post, Poster(self._server, self._people.me, place, self._config.reconnect_most_s), asked, waits)
 
     async def was_answered(self, work: Work) -> bool:
         """Whether an answer to a post stands in its thread of which nothing is known here: the home is an older one."""
@@ -230,7 +233,8 @@ class Turns:
     ) -> ChatDone | ChatFailed:
         """Follow a turn to its last event."""
         questions: dict[str, str] = {}
-        with events:
+        with events, ExitStack() as at_end:
+            at_end.callback(lambda: work.waits(-len(questions)))
             async for event in events:
                 match event:
                     case ChatOpened() if work.stopping or work.edited is not None:
@@ -241,8 +245,10 @@ class Turns:
                         answer.do(tool)
                     case ChatTool(call=call):
                         if approval := questions.pop(call, None):
+                            work.waits(-1)
                             self._asked.close(approval)
                     case ChatApproval():
+                        work.waits(1)
                         questions[event.call] = event.approval
                         self._asked.ask(Question(event.approval, work.post.thread, ""))
                         beside.start_soon(self._ask, work, event)
