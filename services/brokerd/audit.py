@@ -5,7 +5,9 @@ Each line has `kind`: `decision` (before a call runs, or bytes leave), `result` 
 can be erased.
 """
 
+import math
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +31,8 @@ _LONGEST_ARGUMENTS_CHARS: Final = 20_000
 _MOST_BYTES: Final = 900_000
 """What one answer holds of the log; the rest is asked for by session, or read in the file."""
 _BLOCK_BYTES: Final = 1 << 16
+_QUICK_S: Final = 0.001
+"""A disk that was as quick as this the last time is waited for in place: the way through a thread takes longer."""
 
 
 class Audit:
@@ -41,6 +45,8 @@ class Audit:
         self._journal = Journal(self._folder, FILE, self._state / "heads", TEXT_FIELDS)
         self._syncing = anyio.Lock()
         self._on_disk = 0
+        self._lately_s = math.inf
+        """How long the disk took the last time."""
 
     def open(self) -> None:
         """Mend a torn last line, check the chain, and mark a break where there is one."""
@@ -71,11 +77,16 @@ class Audit:
             if count <= self._on_disk:
                 return
             end = self._journal.end(FILE)
+            began_s = time.perf_counter()
             try:
-                await anyio.to_thread.run_sync(end.sync)
+                if self._lately_s < _QUICK_S:
+                    end.sync()
+                else:
+                    await anyio.to_thread.run_sync(end.sync)
             except OSError:
                 self._journal.doubt()
                 raise
+            self._lately_s = time.perf_counter() - began_s
             self._journal.synced(end)
             self._on_disk = max(self._on_disk, end.lines)
 

@@ -28,6 +28,8 @@ _Said = TypeVar("_Said", Usage, HarnessUsage)
 _BILLED: Final[frozenset[Auth]] = frozenset({"key", "gateway"})
 _REFUSALS: Final[frozenset[Ended]] = frozenset({"refused", "failed"})
 """Ends whose status is egressd's own: the upstream has not answered."""
+_SYNCED_AFTER_S: Final = 0.05
+"""What is settled within this time goes to the disk together."""
 _MOST_ACCOUNTS: Final = 4096
 """Of which the sums are kept in memory when nothing is under way there."""
 
@@ -70,6 +72,7 @@ class Books:
         """Let the disk have what was settled, for many calls at once; until cancelled."""
         while True:
             await self._unsynced.wait()
+            await anyio.sleep(_SYNCED_AFTER_S)
             self._unsynced = anyio.Event()
             await anyio.to_thread.run_sync(self._store.sync)
 

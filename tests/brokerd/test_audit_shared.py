@@ -1,11 +1,13 @@
 """Decisions that come at once share one wait for the disk, and none is told before its line is there."""
 
 import threading
+import time
 from pathlib import Path
 
 import anyio
 import pytest
 
+from brokerd import audit as module
 from brokerd.audit import Audit
 from brokerd.decide import Decision
 from proto.labels import DataClass, Label
@@ -58,6 +60,24 @@ def test_many_at_once_share_the_wait(audit: Audit, monkeypatch: pytest.MonkeyPat
     assert [line["call"] for line in audit.last(100, None)] == [f"c{number}" for number in range(40)]
     (state,) = audit.verify()
     assert (state.lines, state.first_bad) == (40, None)
+
+
+def test_a_quick_disk_is_waited_for_in_place_and_a_slow_one_in_a_thread(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, wait_s, threads = journal.JsonLines.sync, 0.0, []
+
+    def sync(log: journal.JsonLines) -> None:
+        threads.append(threading.current_thread() is threading.main_thread())
+        time.sleep(wait_s)
+        real(log)
+
+    monkeypatch.setattr(journal.JsonLines, "sync", sync)
+    monkeypatch.setattr(module, "_QUICK_S", 0.2)
+    for number, wait_s in enumerate((0.0, 0.0, 0.3, 0.0, 0.0)):  # noqa: B007  (sync reads it)
+        anyio.run(audit.leaving, {"session": "chat-1", "call": f"c{number}"}, YES)
+    assert threads == [False, True, True, False, True]
+    assert len(audit.last(100, None)) == 5
 
 
 def test_a_disk_that_fails_is_no_decision_and_the_log_goes_on(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
