@@ -4,6 +4,9 @@ import shlex
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from bxctl.systemd.units import USER
+from proto.home import SYSTEM_HOME
+
 
 class Finding(NamedTuple):
     """Something that is wrong: what, the one command that mends it, and its runbook entry, if there is one."""
@@ -25,4 +28,10 @@ class Looked(NamedTuple):
 
 def editor(path: Path) -> str:
     """The command that opens a file or a folder for its owner."""
-    return f"$EDITOR {shlex.quote(str(path))}"
+    return on_file("$EDITOR", path)
+
+
+def on_file(command: str, path: Path) -> str:
+    """A command on a file of a home; on a system install as the box's user, since nobody else may go there."""
+    line = f"{command} {shlex.quote(str(path))}"
+    return f"sudo -u {USER} {line}" if path.is_relative_to(SYSTEM_HOME) else line

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bxctl import providers
-from bxctl.checks import Finding, Looked, editor
+from bxctl.checks import Finding, Looked, editor, on_file
 from bxctl.checks.configs import daemons_say
 from bxctl.places import Box, too_long_bytes
 from proto.faults import Fault
@@ -112,7 +112,7 @@ def _modes(place: Path) -> Iterator[Finding]:
             yield Finding(
                 name,
                 f"mode {stat.S_IMODE(state.st_mode):o}: others can reach it",
-                f"chmod go= {shlex.quote(str(path))}",
+                on_file("chmod go=", path),
                 None,
             )
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bxctl.checks import editor, on_file
 from bxctl.checks.units import looks
 from bxctl.commands.init import make
 from bxctl.places import Box
 from bxctl.systemd.units import Place, units
 from bxctl.systemd.view import SERVICES, passed_to
+from proto.home import SYSTEM_HOME
 from tests.bxctl.conftest import Bxctl
 
 FINE = {
@@ -207,3 +209,10 @@ def test_such_a_box_is_not_started_by_hand(host: Host, bxctl: Bxctl) -> None:
     assert result.err == (
         f"bxctl: systemd runs this box ({host.units}); start it with: systemctl --user start boxmaker.target\n"
     )
+
+
+def test_on_a_system_install_its_files_are_mended_as_its_user() -> None:
+    """Whoever asked is another user, and the home is shut to him."""
+    assert editor(SYSTEM_HOME / "grants.toml") == f"sudo -u boxmaker $EDITOR {SYSTEM_HOME}/grants.toml"
+    assert on_file("chmod go=", SYSTEM_HOME) == f"sudo -u boxmaker chmod go= {SYSTEM_HOME}"
+    assert editor(Path("/home/ada/box/grants.toml")) == "$EDITOR /home/ada/box/grants.toml"
