@@ -159,7 +159,7 @@ class Socket:
     async def open(self, target: str) -> None:
         """Ask for the upgrade, and wait for the answer."""
         headers = [(CHANNEL_HEADER.encode(), b"mattermost")]
-        await self._write(self._ws.send(Request(host="egressd", target=target, extra_headers=headers)))
+        await self._send(Request(host="egressd", target=target, extra_headers=headers))
         refused: Reply | None = None
         body = b""
         while True:
@@ -195,7 +195,7 @@ class Socket:
                         if (text := self._whole(event)) is not None:
                             yield Message(text)
                     case Ping():
-                        await self._write(self._ws.send(event.response()))
+                        await self._send(event.response())
                         yield Sign()
                     case Pong():
                         yield Sign()
@@ -214,7 +214,7 @@ class Socket:
             Gone: the connection broke.
 
         """
-        await self._write(self._ws.send(Ping()))
+        await self._send(Ping())
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -252,9 +252,12 @@ class Socket:
         except ProtocolError as error:
             raise Gone(f"closed with 1006: {error}") from None
 
-    async def _write(self, data: bytes) -> None:
+    async def _send(self, event: Any) -> None:
         try:
-            await self._connection.send(data)
+            await self._connection.send(self._ws.send(event))
+        except ProtocolError as error:
+            # The other side has closed it in the same breath.
+            raise Gone(f"closed: {error}") from None
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             raise Gone(str(error) or "reset") from None
 

@@ -88,6 +88,24 @@ async def test_what_comes_with_the_upgrade_s_answer_is_heard(home: Path, cut: in
         await socket.close()
 
 
+@pytest.mark.parametrize("before", [b"", text("", opcode=9)])
+async def test_a_connection_that_is_closed_as_something_is_sent_is_gone(home: Path, before: bytes) -> None:
+    """A server that ends asks whether we are there and closes in the same breath."""
+
+    async def server(stream: anyio.abc.SocketStream) -> None:
+        goodbye = bytes([0x88, 2]) + (1001).to_bytes(2, "big")
+        await stream.send(accepted(await head(stream)) + before + goodbye)
+        await stream.receive()
+
+    async with serving(home, server) as port:
+        socket = await port.socket()
+        with pytest.raises(Gone):
+            await take(socket, [])
+        with pytest.raises(Gone):
+            await socket.ping()
+        await socket.close()
+
+
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", b"garbage\r\n\r\n"])
 async def test_an_answer_that_is_none_is_gone(home: Path, answer: bytes) -> None:
     async def server(stream: anyio.abc.SocketStream) -> None:
