@@ -333,3 +333,18 @@ async def test_a_thread_that_waits_for_the_owner_keeps_no_other_waiting(home: Pa
             await until(lambda: "done" in outside.said(server.dm, root))
             last = server.say(server.owner, server.dm, "and now?")
             await outside.answered(server.dm, "yes", root=last)
+
+
+async def test_a_thread_whose_file_is_damaged_keeps_no_other_from_being_answered(home: Path) -> None:
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "first")
+            await outside.answered(server.dm, "yes", root=root)
+        await until(lambda: server.connected == 0)
+        (home / "state" / "loopd" / "mattermost" / "threads" / f"{root['id']}.json").write_text("{")
+        assert server.say(server.owner, server.dm, "second", root)["root_id"] == root["id"]
+        async with linked(outside):
+            other = server.say(server.owner, server.dm, "elsewhere")
+            await outside.answered(server.dm, "yes", root=other)
+        assert outside.said(server.dm, root) == ["yes"]

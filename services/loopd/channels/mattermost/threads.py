@@ -70,7 +70,12 @@ class Threads:
                 self._unanswered(post)
             self._settle(post, False)
             return
-        thread = self._ledger.thread(post.thread)
+        try:
+            thread = self._ledger.thread(post.thread)
+        except Fault as fault:
+            # This thread alone is silent; the next start tries it again.
+            logger().error("mattermost-not-read", thread=post.thread, why=fault.message, runbook=fault.runbook)
+            return
         in_work = thread is not None and thread.heard is not None and thread.heard.post == post.id
         begun = thread is not None or post.thread in self._lanes
         if not in_work and not is_answered(self._people, post, direct=direct, begun=begun):
