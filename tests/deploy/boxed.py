@@ -131,11 +131,16 @@ class Boxed:
         """End a daemon by SIGKILL."""
         self.host.run("systemctl", "kill", "--signal=KILL", f"boxmaker-{daemon}.service")
 
-    def answers(self, session: str) -> list[str]:
-        """What the assistant said in a session, as its log has it."""
+    def log(self, session: str) -> list[tuple[str, str]]:
+        """What was said in a session, as its log has it: `user` or `assistant`, and the text."""
         path = self.home / "sessions" / session / "0.jsonl"
         records = [json.loads(line) for line in path.read_text().splitlines()]
-        return [record["content"] for record in records if record["kind"] == "assistant"]
+        texts = ((record["kind"], record.get("text", record.get("content"))) for record in records)
+        return [(kind, text) for kind, text in texts if kind in ("user", "assistant") and text]
+
+    def answers(self, session: str) -> list[str]:
+        """What the assistant said in a session."""
+        return [text for kind, text in self.log(session) if kind == "assistant"]
 
 
 @contextlib.contextmanager

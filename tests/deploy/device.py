@@ -94,11 +94,12 @@ class Device:
         expected += answers
         with contextlib.suppress(AssertionError):
             self.server.wait(lambda: self.said(root) == expected, 30)
-        assert self.said(root) == expected
+        assert (there := self.said(root)) == expected, f"{there} is in the thread, not {expected}"
 
     def check(self) -> None:
         """See that every thread has each of its answers once."""
-        assert {root: self.said({"id": root}) for root in self.answers} == self.answers
+        for root in self.answers:
+            self.answered({"id": root})
 
     def bxctl(self, *words: str) -> str:
         """A command of the owner's; what it wrote."""

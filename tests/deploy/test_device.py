@@ -56,6 +56,7 @@ def _hit(device: Device, text: str) -> str:
 
 def _questioned(device: Device, text: str, url: str, *replies: Reply) -> tuple[Map, Map]:
     """A turn in which a page shall be fetched: the thread's first post, and the one that asks the owner for it."""
+    (device.boxed.home / "grants/http_fetch.toml").write_text(FETCH)
     device.model.script = [calls("call_tool", tool="http_fetch", arguments={"url": url}), *replies]
     root = device.say(text)
     server = device.server
@@ -110,7 +111,6 @@ def test_every_line_on_the_device(device: Device) -> None:
     assert re.fullmatch(r"\[\d\] identity · moved \d{4}-\d\d-\d\d from memory.md · private", _hit(device, UTC))
 
     # What is written after a page was fetched becomes an untrusted note, and comes back untrusted.
-    (device.boxed.home / "grants/http_fetch.toml").write_text(FETCH)
     with device.boxed.host.network(), serve_page(f"<p>{NEWS}</p>") as url:
         add, note = (
             _memory(action="add", file="memory", text=NEWS),
@@ -154,14 +154,21 @@ def test_a_daemon_killed_in_the_middle_of_a_turn(device: Device, daemon: str) ->
         {"when": "memory.md updated", "text": f"{daemon} is back."},
     ]
     starts = int(device.boxed.show(daemon, "NRestarts"))
-    root = device.say(f"Write that down: {entry}")
+    root = device.say(question := f"Write that down: {entry}")
     device.server.wait(lambda: device.said(root), 20)
     device.boxed.kill(daemon)
+    device.server.forget_pending()  # as it does after a while: what keeps the box from repeating a post is in the thread
     device.model.release()
     device.answered(root, f"{daemon} is back.")
     device.asked("Thank you.", root=root, answer="Gladly.")
     device.check()
-    assert device.boxed.answers(f"mm-{root['id']}")[1:] == [f"{daemon} is back.", "Gladly."]
+    assert device.boxed.log(f"mm-{root['id']}") == [
+        ("user", question),
+        ("assistant", words["text"]),
+        ("assistant", f"{daemon} is back."),
+        ("user", "Thank you."),
+        ("assistant", "Gladly."),
+    ]
     assert device.memory("memory.md").split("\n§\n").count(entry) == 1
     assert int(device.boxed.show(daemon, "NRestarts")) == starts + 1
 
@@ -188,6 +195,7 @@ def test_the_threads_go_on_after_a_restart_of_the_host(device: Device) -> None:
     device.say("Two.", root)
     device.server.wait(lambda: len(device.said(root)) > 1, 20)
     device.boxed.host.halt()
+    device.server.forget_pending()
     unheard = device.say("Is anybody there?")
     device.boxed.host.boot()
     device.boxed.serve({"when": "Two.", "text": "Second."}, {"when": "anybody", "text": "Here I am."})
@@ -196,4 +204,6 @@ def test_the_threads_go_on_after_a_restart_of_the_host(device: Device) -> None:
     device.answered(unheard, "Here I am.")
     device.asked("Three.", root=root, answer="Third.")
     device.check()
+    said = [text for kind, text in device.boxed.log(f"mm-{root['id']}") if kind == "user"]
+    assert said == ["One.", "Two.", "Three."]
     assert {device.boxed.show(daemon, "ActiveState") for daemon in DAEMONS} == {"active"}
