@@ -39,6 +39,8 @@ def line_hash(line: Mapping[str, Any], text_fields: Iterable[str]) -> str:
     """The hash that the line must carry, as it is or erased."""
     key = _key(line)
     fields = frozenset(text_fields)
+    if fields.isdisjoint(line):
+        return digest(canonical({name: value for name, value in line.items() if name not in _OUTSIDE}))
     parts = (
         canonical(name) + b":" + (_texts_json(value, key) if name in fields else canonical(value))
         for name, value in sorted(line.items())

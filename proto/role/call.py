@@ -7,6 +7,7 @@ A request takes the trace along that is under way.
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,11 @@ async def call(
             `reply-unexpected` when the answer is none of `replies`.
 
     """
-    async with stream(
-        path,
-        request,
-        *replies,
-        timeout_s=timeout_s,
-        connect_within_s=connect_within_s,
-        unreachable=unreachable,
-    ) as answers:
-        async for answer in answers:
-            return answer
-    raise Fault(unreachable)
+    with await _asked(path, request, connect_within_s, unreachable) as connection:
+        body = await _body(connection, bytearray(), timeout_s, unreachable)
+    if body is None:
+        raise Fault(unreachable)
+    return _answer(_decoder(replies), body)
 
 
 @asynccontextmanager
@@ -64,11 +59,8 @@ async def stream(
 
     Leaving the block closes the connection. Raises as `call`, from the block's entry or from the iteration.
     """
-    with await _connect(path, connect_within_s, unreachable) as connection:
-        # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
-        with suppress(OSError):
-            await raw.send(connection, frame.pack(_traced(request)))
-        yield _replies(connection, frame.Decoder((Error, *replies)), timeout_s, unreachable)
+    with await _asked(path, request, connect_within_s, unreachable) as connection:
+        yield _replies(connection, _decoder(replies), timeout_s, unreachable)
 
 
 async def _replies(
@@ -82,13 +74,22 @@ async def _replies(
         body = await _body(connection, buffer, timeout_s, unreachable)
         if body is None:
             return
-        try:
-            answer = decoder.decode(body)
-        except Fault as fault:
-            raise Fault("reply-unexpected", fault.message) from None
-        if isinstance(answer, Error):
-            raise _fault(answer)
-        yield answer
+        yield _answer(decoder, body)
+
+
+@cache
+def _decoder(replies: tuple[type[msgspec.Struct], ...]) -> frame.Decoder:
+    return frame.Decoder((Error, *replies))
+
+
+def _answer(decoder: frame.Decoder, body: bytes) -> Any:
+    try:
+        answer = decoder.decode(body)
+    except Fault as fault:
+        raise Fault("reply-unexpected", fault.message) from None
+    if isinstance(answer, Error):
+        raise _fault(answer)
+    return answer
 
 
 async def _body(
@@ -115,6 +116,19 @@ def _end(buffer: bytearray) -> int | None:
     if len(buffer) < frame.HEADER_BYTES:
         return None
     return frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
+
+
+async def _asked(path: Path, request: msgspec.Struct, within_s: float, unreachable: str) -> socket.socket:
+    """A connection on which a request has been sent."""
+    connection = await _connect(path, within_s, unreachable)
+    try:
+        # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
+        with suppress(OSError):
+            await raw.send(connection, frame.pack(_traced(request)))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 async def _connect(path: Path, within_s: float, unreachable: str) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import socket
 import ssl
 import struct
@@ -132,16 +133,23 @@ async def _opened(address: str, port: int) -> socket.socket:
     try:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            # On this machine's own addresses it is done at once.
             raw.connect((address, port))
         except BlockingIOError:
-            await anyio.wait_writable(raw)
+            # On this machine's own addresses it is done by now.
+            if not _is_writable(raw):
+                await anyio.wait_writable(raw)
             if error := raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 raise OSError(error, os.strerror(error)) from None
         return raw
     except BaseException:
         raw.close()
         raise
+
+
+def _is_writable(raw: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(raw, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 async def _secured(stream: anyio.abc.ByteStream, name: str, tls: ssl.SSLContext) -> TLSStream:
