@@ -11,7 +11,7 @@ from typing import Final
 
 from bxctl.checks import Finding, Looked
 from bxctl.places import Box
-from bxctl.systemd.units import KEYS, MODEL, OWN, SYSTEM, TARGET, Place, unit_name, units
+from bxctl.systemd.units import ENVIRONMENT, KEYS, MODEL, OWN, SYSTEM, TARGET, Place, unit_name, units
 from bxctl.systemd.view import APART, LOCAL, SERVICES, passed_to
 from proto.home import SYSTEM_HOME
 
@@ -149,13 +149,11 @@ def _keys(box: Box, place: Place, again: str) -> Iterator[Finding]:
             yield Finding(name, f"lies beside grants.toml, where brokerd sees it, and not in {LOCAL}/", again, _RUNBOOK)
     if place.user:
         return
-    try:
-        mode = stat.S_IMODE(os.stat(KEYS).st_mode)
-    except OSError as error:
-        yield Finding(KEYS, f"{error.strerror}: egressd does not start without it", again, _RUNBOOK)
-        return
-    if mode & 0o077:
-        yield Finding(KEYS, f"mode {mode:o}: others can reach it", f"sudo chmod 700 {KEYS}", _RUNBOOK)
+    if not os.path.isdir(KEYS):
+        yield Finding(KEYS, "is not there: egressd does not start without it", again, _RUNBOOK)
+    for name in (KEYS, ENVIRONMENT):
+        if os.path.exists(name) and (mode := stat.S_IMODE(os.stat(name).st_mode)) & 0o077:
+            yield Finding(name, f"mode {mode:o}: others can reach it", f"sudo chmod go= {name}", _RUNBOOK)
 
 
 def _kernel(place: Place) -> Iterator[Finding]:

@@ -207,6 +207,8 @@ def tmpfiles(place: Place) -> str:
     lines += [f"d {place.home}/{path} 0700 {who} -" for path in folders()]
     if not place.user:
         lines += [f"d {PurePosixPath(KEYS).parent} 0755 root root -", f"d {KEYS} 0700 root root -"]
+        # It may hold the token of a collector, and systemd reads it as root.
+        lines += [f"f {ENVIRONMENT} 0600 root root -"]
     return "\n".join(lines) + "\n"
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from bxctl.checks import editor, on_file
+from bxctl.checks import units as checks
 from bxctl.checks.units import looks
 from bxctl.commands.init import make
 from bxctl.places import Box
-from bxctl.systemd.units import Place, units
+from bxctl.systemd.units import SYSTEM, Place, units
 from bxctl.systemd.view import SERVICES, passed_to
 from proto.home import SYSTEM_HOME
 from tests.bxctl.conftest import Bxctl
@@ -216,3 +217,23 @@ def test_on_a_system_install_its_files_are_mended_as_its_user() -> None:
     assert editor(SYSTEM_HOME / "grants.toml") == f"sudo -u boxmaker $EDITOR {SYSTEM_HOME}/grants.toml"
     assert on_file("chmod go=", SYSTEM_HOME) == f"sudo -u boxmaker chmod go= {SYSTEM_HOME}"
     assert editor(Path("/home/ada/box/grants.toml")) == "$EDITOR /home/ada/box/grants.toml"
+
+
+def test_what_only_egressd_is_given_is_shut_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, environment = tmp_path / "keys", tmp_path / "egressd.env"
+    monkeypatch.setattr(checks, "KEYS", str(keys))
+    monkeypatch.setattr(checks, "ENVIRONMENT", str(environment))
+
+    def found() -> list[tuple[str, str]]:
+        return [(one.what, one.mend) for one in checks._keys(Box(tmp_path), SYSTEM, "sudo bxctl install")]
+
+    assert found() == [("is not there: egressd does not start without it", "sudo bxctl install")]
+    keys.mkdir(mode=0o700)
+    environment.touch(0o600)
+    assert found() == []
+    keys.chmod(0o750)
+    environment.chmod(0o644)
+    assert found() == [
+        ("mode 750: others can reach it", f"sudo chmod go= {keys}"),
+        ("mode 644: others can reach it", f"sudo chmod go= {environment}"),
+    ]
