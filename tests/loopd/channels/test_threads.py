@@ -348,3 +348,16 @@ async def test_a_thread_whose_file_is_damaged_keeps_no_other_from_being_answered
             other = server.say(server.owner, server.dm, "elsewhere")
             await outside.answered(server.dm, "yes", root=other)
         assert outside.said(server.dm, root) == ["yes"]
+
+
+async def test_a_thread_that_is_deleted_while_a_tool_runs_is_done_with(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "read it", "hold": True}], "output_chars = 50\n") as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found " * 40)
+        kept = home / "state" / "loopd" / "mattermost" / "channels" / f"{server.dm['id']}.json"
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "look")
+            await until(lambda: len(outside.model.requests) == 2)
+            server.delete(root["id"])
+            outside.model.release()
+            await until(lambda: root["id"] in (kept.read_text() if kept.exists() else ""))

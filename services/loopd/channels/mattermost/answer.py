@@ -175,7 +175,12 @@ class Answer:
 
 async def outputs(poster: Poster, files: list[tuple[str, str]]) -> None:
     """Put tools' outputs into the thread as files, each a name and a text; what is refused is left out."""
-    there = await poster.found()
+    try:
+        there = await poster.found()
+    except CallRefused as refused:
+        # The thread was deleted meanwhile.
+        logger().error("mattermost-not-posted", why=str(refused), runbook="mattermost-not-posted")
+        return
     for begin in range(0, len(files), _MOST_FILES):
         part = f"files-{begin // _MOST_FILES + 1}"
         if part in there:
