@@ -8,6 +8,7 @@ Laws (tested over random breaks): each post is handed over exactly once in the l
 told of; in a thread, one that is older never after one that is newer and came from the same pages.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from loopd.channels.mattermost.posts import Post, Reaction, is_id, post_of, reac
 OVERLAP_MS: Final = 60_000
 """The mark stays so far behind the newest post: one whose time is a little older may become visible after it."""
 _DIRECT: Final = "D"
+_PASSED: Final = 1000
 
 
 class Channel(NamedTuple):
@@ -128,6 +130,8 @@ class _Followed:
         self.order = sorted((at, post) for post, at in self.kept.done.items())
         self.newest = max(self.kept.done.values(), default=0)
         self.must_keep: dict[str, int] = dict(self.kept.done)
+        self.passed: deque[str] = deque(maxlen=_PASSED)
+        """The posts that the mark was moved over last."""
         self.caught_up = False
         self.generation = 0
         self.waiting: dict[str, Post] = {}
@@ -293,6 +297,10 @@ class Feed:
         if not followed.caught_up:
             followed.waiting[post.id] = post
             return []
+        if post.order <= followed.mark and post.id not in followed.known and post.id not in followed.passed:
+            # It is told of now, and its time says that it is older: the server's clock was set back.
+            followed.learn(post)
+            return [Hand(post, followed.channel.direct)]
         return self._take(followed, post, ours=True)
 
     def _changed(self, post: Post, *, gone: bool) -> list[Command]:
@@ -355,6 +363,7 @@ class Feed:
             mark = max(mark, *same)
             for _, post in same:
                 del followed.known[post]
+                followed.passed.append(post)
                 followed.must_keep.pop(post, None)
         since = followed.kept.since
         followed.kept = Kept(at=mark[0], post=mark[1], since=since, done=dict(followed.must_keep))

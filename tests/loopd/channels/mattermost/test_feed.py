@@ -383,3 +383,17 @@ def test_what_anybody_may_write_on_his_post_does_not_say_when_the_bot_came() -> 
     posts = tuple(post for post in map(post_of, rows) if post is not None)
     commands = feed.handle(Page(read, posts, more=False))
     assert [one.post.id for one in commands if isinstance(one, Hand)] == [identity(1), identity(2)]
+
+
+def test_a_post_that_is_told_of_is_handed_over_though_the_server_s_clock_was_set_back() -> None:
+    feed = heard_live(made(1, 10), made(2, 10 + OVERLAP_MS))
+    feed.handle(Settled(CHANNEL.id, identity(2)))
+    (kept,) = feed.handle(Settled(CHANNEL.id, identity(1)))
+    assert isinstance(kept, Keep)
+    assert kept.kept.at == 10
+    (hand,) = feed.handle(posted(3, made(3, 5)))
+    assert isinstance(hand, Hand)
+    (kept,) = feed.handle(Settled(CHANNEL.id, identity(3)))
+    assert isinstance(kept, Keep)
+    assert (kept.kept.at, kept.kept.done) == (10, {identity(2): 10 + OVERLAP_MS})
+    assert [feed.handle(posted(seq, made(number, 5))) for seq, number in ((4, 3), (5, 1))] == [[], []]
