@@ -94,7 +94,7 @@ class Books:
         """Settle the row, and give back what was not spent; `run` waits for the disk."""
         opened = self._open.pop(call.call)
         partial = is_partial(call)
-        price = (self._price(call.model) or opened.price) if _is_billed(opened.begun.auth) else None
+        price = (self._price(call.model) or opened.price) if _has_price(opened.begun) else None
         counted = _counted(call, opened, price, partial=partial)
         settled = Settled(
             call=call.call,
@@ -124,7 +124,7 @@ class Books:
     def _opened(self, call: Beginning, began: datetime) -> _Open:
         input_tokens = min(call.input_bytes, MOST // 2)
         output_tokens = min((call.output_tokens or call.max_output) * max(1, call.answers), MOST // 2)
-        price = self._price(call.model) if _is_billed(call.auth) else None
+        price = self._price(call.model) if _has_price(call) else None
         amount = Amount(
             input_tokens + output_tokens, None if price is None else most(price, input_tokens, output_tokens)
         )
@@ -238,6 +238,11 @@ def is_partial(call: Ending) -> bool:
     if not call.sent or not (unanswered or 200 <= call.status < 300):
         return False
     return not call.complete or call.usage.input_tokens is None or call.usage.output_tokens is None
+
+
+def _has_price(call: Beginning) -> bool:
+    """Whether a call's model can price it: not on a plan, nor at a tier that costs more than the table says."""
+    return _is_billed(call.auth) and not call.dearer
 
 
 def _is_billed(auth: Auth) -> bool:

@@ -155,6 +155,7 @@ class Calls:
             output_tokens=call.named.most_output,
             answers=call.named.answers,
             max_output=rule.max_output,
+            dearer=call.named.dearer,
         )
         observed.begun(beginning)
         reserved = await self._books.begin(beginning)

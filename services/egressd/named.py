@@ -13,9 +13,18 @@ UNSEEN_TOKENS: Final = 1_000_000
 _LONGEST_MODEL_CHARS: Final = 256
 
 
+_USUAL: Final[dict[str, tuple[object, ...]]] = {
+    "servicetier": (None, "auto", "default", "standard", "standard_only", "on_demand", "flex"),
+    "speed": (None, "standard"),
+    "inferencegeo": (None, "global"),
+}
+"""Fields, by their folded names, that can ask for tokens at another price; with these values they ask for none that is
+higher than a model's own. Sources: the pricing pages of OpenAI and Anthropic; Groq, "Service Tiers"."""
+
+
 class Named(NamedTuple):
     """The model; the most tokens of an answer, or None where none is named; how many answers; hosted tools by name;
-    how many tokens of its prompt the request may name without holding them.
+    how many tokens of its prompt the request may name without holding them; whether it asks for a dearer tier.
     """
 
     model: str = ""
@@ -23,6 +32,7 @@ class Named(NamedTuple):
     answers: int = 1
     hosted_tools: tuple[str, ...] = ()
     unseen_tokens: int = 0
+    dearer: bool = False
 
 
 def named(api: ModelApi, data: bytes, model: str) -> Named:
@@ -42,7 +52,8 @@ def named(api: ModelApi, data: bytes, model: str) -> Named:
         raise Fault("request-invalid", "the number of answers in the body of the request is none")
     inner = object_of(body, "request") if api == "code-assist" else body
     unseen_tokens = UNSEEN_TOKENS if remote.recalls(api, inner) else 0
-    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model), unseen_tokens)
+    dearer = any(field(body, name) not in usual for name, usual in _USUAL.items())
+    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model), unseen_tokens, dearer)
 
 
 def _model(untrusted: Any) -> str:

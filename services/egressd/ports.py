@@ -17,7 +17,8 @@ class Beginning(NamedTuple):
     """A metered call that begins: `input_bytes` of a body as it will leave, with what it names and does not hold.
 
     `output_tokens` is the most that the request wants of one answer, None where it names no maximum; `answers` how many
-    answers it wants; `max_output` what its destination is taken to answer at most.
+    answers it wants; `max_output` what its destination is taken to answer at most; `dearer` that it asks for a tier at
+    another price than the model's own.
     """
 
     call: str
@@ -30,6 +31,7 @@ class Beginning(NamedTuple):
     output_tokens: int | None
     answers: int
     max_output: int
+    dearer: bool = False
 
 
 class Ending(NamedTuple):

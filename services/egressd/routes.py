@@ -83,8 +83,8 @@ ROUTES: Final[dict[ModelApi, tuple[tuple[What, str, re.Pattern[str]], ...]]] = {
         # What Gemini CLI asks beside its calls (packages/core/src/code_assist/server.ts of google-gemini/gemini-cli).
         ("read", "POST", rf"{_CODE_ASSIST}:(?:loadCodeAssist|onboardUser|countTokens)"),
         ("read", "POST", rf"{_CODE_ASSIST}:(?:retrieveUserQuota|listExperiments|fetchAdminControls)"),
+        # Not its counterpart `set…`: what Google may keep of all that the owner does is not for a session to say.
         ("read", "GET", rf"{_CODE_ASSIST}:getCodeAssistGlobalUserSetting"),
-        ("read", "POST", rf"{_CODE_ASSIST}:setCodeAssistGlobalUserSetting"),
         ("read", "GET", rf"{_CODE_ASSIST}/operations/[A-Za-z0-9._-]{{1,128}}"),
     ),
 }

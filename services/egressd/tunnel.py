@@ -214,7 +214,10 @@ class Tunnels:
             what="tunnel",
         )
         # brokerd is asked for what is not in the list as well: its answer is the line in the audit log.
-        check(await self._ask(asked))
+        decision = await self._ask(asked)
+        if tunnel.authority.is_address:
+            raise Fault("tunnel-host", "refused: a tunnel leads to a host's name, not to an address")
+        check(decision)
         if not place.rule.names_tunnel(*tunnel.authority):
             raise Fault("tunnel-host")
         if self._destinations.find(tunnel.destination) is not place:

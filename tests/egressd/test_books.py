@@ -102,6 +102,10 @@ async def test_what_is_reserved_is_the_bytes_of_the_body_and_the_most_of_the_ans
     assert (other.spending.metered, other.spending.session_nusd, other.spending.day_nusd) == (False, None, None)
     unpriced = await room.begin("d", model="unknown", session="chat-3")
     assert (unpriced.spending.metered, unpriced.spending.session_nusd) == (True, None)
+    dearer = await room.begin("e", dearer=True, session="chat-4")
+    assert (dearer.spending.metered, dearer.spending.session_nusd) == (True, None)
+    room.end("e", (100, 50), model="m")
+    assert [row.unpriced_tokens for row in room.store.costs("", "chat-4")[0]] == [150]
 
 
 ENDS: list[tuple[str, tuple[int | None, int | None], dict[str, Any], int, int]] = [

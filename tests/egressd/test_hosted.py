@@ -132,6 +132,25 @@ def test_an_address_that_the_provider_would_follow_is_its_web_fetch(
     assert _named(api, body).hosted_tools == (("web_fetch",) if leads_out else ())
 
 
+@pytest.mark.parametrize(
+    ("body", "dearer"),
+    [
+        ({}, False),
+        ({"service_tier": None}, False),
+        ({"service_tier": "auto"}, False),
+        ({"serviceTier": "flex", "speed": "standard", "inference_geo": "global"}, False),
+        ({"service_tier": "priority"}, True),
+        ({"serviceTier": "priority"}, True),
+        ({"service_tier": ["flex"]}, True),
+        ({"speed": "fast"}, True),
+        ({"inference_geo": "us"}, True),
+    ],
+)
+def test_a_request_for_a_dearer_tier_is_known(body: dict[str, Any], dearer: bool) -> None:
+    assert _named("anthropic", body).dearer is dearer
+    assert _named("openai-responses", body).dearer is dearer
+
+
 def _named(api: ModelApi, body: Any) -> Named:
     return named(api, json.dumps(body).encode(), "")
 

@@ -1,6 +1,5 @@
 """The two heads of HTTP before a tunnel: where a CONNECT wants to go, and the 200 (RFC 9110 section 9.3.6). No I/O."""
 
-import contextlib
 import ipaddress
 import re
 from typing import Final, NamedTuple
@@ -24,12 +23,21 @@ class Authority(NamedTuple):
         """The host and the port, as brokerd is asked about them."""
         return f"{self.host}:{self.port}"
 
+    @property
+    def is_address(self) -> bool:
+        """Whether it is an address in the place of a name."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
+
 
 def asked_for(head: h11.Request, http: h11.Connection) -> Authority:
     """Where a CONNECT wants to go; `http` has just given its head.
 
     Raises:
-        Fault: `request-invalid`, or `tunnel-host` for an address in the place of a name.
+        Fault: `request-invalid`.
 
     """
     if not isinstance(http.next_event(), h11.EndOfMessage):
@@ -41,9 +49,6 @@ def asked_for(head: h11.Request, http: h11.Connection) -> Authority:
         url = parse_url(f"https://{untrusted_target}")
     except ValueError as error:
         raise Fault("request-invalid", str(error)) from None
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(url.host)
-        raise Fault("tunnel-host", "refused: a tunnel leads to a host's name, not to an address")
     return Authority(url.host, url.port)
 
 

@@ -1,11 +1,13 @@
 """A key that an upstream sends back is masked on its way to the client.
 
-A mask is as long as the key, so that lengths stay; a stream that does not hold the key passes byte for byte, and no
-byte waits unless it may be the key's beginning.
+A mask is as long as what it masks, so that lengths stay; a stream that does not hold the key passes byte for byte, and
+no byte waits unless it may be the key's beginning. A key with signs that JSON or a URL may write otherwise is known in
+those forms, too.
 """
 
 import re
 from typing import Final
+from urllib.parse import quote
 
 _SHORTEST_SECRET_BYTES: Final = 8
 """A shorter value (`none`, `local`) is no secret, and would be found in any text."""
@@ -16,7 +18,8 @@ class Redactor:
 
     def __init__(self, *secrets: bytes) -> None:
         # The longest first: one secret may begin with another.
-        found = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET_BYTES}, key=len, reverse=True)
+        known = {form for one in secrets if len(one) >= _SHORTEST_SECRET_BYTES for form in _forms(one)}
+        found = sorted(known, key=len, reverse=True)
         self._secrets = tuple(found)
         self._pattern = re.compile(b"|".join(map(re.escape, found))) if found else None
         self._held = b""
@@ -54,6 +57,11 @@ class Redactor:
         """What was held back."""
         held, self._held = self._held, b""
         return self.whole(held)
+
+
+def _forms(secret: bytes) -> set[bytes]:
+    """A secret, and how it stands in JSON with escaped slashes and in a URL."""
+    return {secret, secret.replace(b"/", b"\\/"), quote(secret, safe="").encode("ascii")}
 
 
 def _mask(found: re.Match[bytes]) -> bytes:

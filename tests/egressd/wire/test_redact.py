@@ -34,3 +34,9 @@ def test_without_a_key_every_byte_passes_at_once(body: bytes, cuts: list[int]) -
     assert _pass(Redactor(), body, cuts) == body
     assert Redactor(b"short").feed(body) == body
     assert Redactor(b"sk-0123456789").feed(b"data: s\n\n") == b"data: s\n\n"
+
+
+def test_a_key_is_known_as_json_and_as_a_url_may_write_it() -> None:
+    redactor = Redactor(b"AbC/d+ef==")
+    for written in (b"AbC/d+ef==", b"AbC\\/d+ef==", b"AbC%2Fd%2Bef%3D%3D"):
+        assert redactor.whole(b'{"echo": "' + written + b'"}') == b'{"echo": "' + b"*" * len(written) + b'"}'
