@@ -54,12 +54,12 @@ async def test_what_could_not_be_read_is_read_later(home: Path, status: int, pag
         await _said_while_away(outside, status, page=page)
 
 
-@pytest.mark.parametrize("status", [200, 302])
-async def test_a_page_in_the_place_of_the_server_takes_no_answer_away(home: Path, status: int) -> None:
+@pytest.mark.parametrize(("status", "page"), [(200, True), (302, True), (201, False)])
+async def test_an_answer_that_is_none_of_the_server_s_takes_no_answer_away(home: Path, status: int, page: bool) -> None:
     with threads(home, [], otherwise={"text": "yes"}) as outside:
         server = outside.server
         async with linked(outside):
-            server.faults.answer_next(2, "/api/v4/posts", status, page=True)
+            server.faults.answer_next(2, "/api/v4/posts", status, page=page)
             root = server.say(server.owner, server.dm, "go")
             await outside.answered(server.dm, "yes", root=root)
 

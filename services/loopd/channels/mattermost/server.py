@@ -199,7 +199,7 @@ class Server:
         reply = await self.port.ask("POST", "posts", msgspec.json.encode(body), session)
         made = post_of(_good(reply))
         if made is None:
-            raise CallRefused(reply.status, "no-post", "the answer holds no post")
+            raise Gone("the answer holds no post")
         return made
 
     async def edit(self, session: str, post: str, text: str) -> None:
