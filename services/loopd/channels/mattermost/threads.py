@@ -50,7 +50,7 @@ class Threads:
         self._read: dict[str, tuple[int, str]] = {}
         """Threads, and up to which post all is known to be in the log, or not to belong there."""
         self._others: dict[str, tuple[int, str]] = {}
-        """The newest post of each thread that is answered nothing: the next one that is answered has it read before."""
+        """The newest post of such a thread that is answered nothing: the next one that is answered has it read before."""
         self._words: dict[str, list[Hand]] = {}
         """Yes and no in threads whose question has no post yet that is known."""
 
@@ -91,7 +91,8 @@ class Threads:
             lane.old.add(post.id)
 
     def _unanswered(self, post: Post) -> None:
-        self._others[post.thread] = max(post.order, self._others.get(post.thread, post.order))
+        if post.thread in self._read or post.thread in self._lanes:
+            self._others[post.thread] = max(post.order, self._others.get(post.thread, post.order))
 
     def edited(self, post: Post) -> None:
         """Take the owner's edit of a post that is not answered yet."""
