@@ -50,7 +50,7 @@ class Threads:
         self._read: dict[str, tuple[int, str]] = {}
         """Threads, and up to which post all is known to be in the log, or not to belong there."""
         self._others: dict[str, tuple[int, str]] = {}
-        """The newest post of such a thread that is answered nothing: the next one that is answered has it read before."""
+        """The newest post of such a thread that gets no answer: the next one that gets one has it read before."""
         self._words: dict[str, list[Hand]] = {}
         """Yes and no in threads whose question has no post yet that is known."""
 
