@@ -37,6 +37,7 @@ class Turn:
         self._path = box.socket(_ROW)
         self._view = view
         self._stops = 0
+        self._heard = False
         self._over = False
         self._left = asyncio.Event()
         self._errands: set[asyncio.Task[None]] = set()
@@ -72,6 +73,7 @@ class Turn:
             event = await events.next_or(self._left)
             if event is None:
                 raise Left
+            self._heard = True
             if isinstance(event, loop.ChatOpened):
                 self.session = event.session
             if isinstance(event, loop.ChatApproval):
@@ -124,7 +126,7 @@ class Turn:
     def _told(self, fault: Fault) -> Fault:
         if fault.code != Unreachable.CODE:
             return fault
-        if self.session is None:
+        if not self._heard or self.session is None:
             return Unreachable(self._box, _ROW)
         goes_on = self._box.command("chat", "--session", self.session)
         return Fault(fault.code, f"loopd hung up; it ends the turn when it is back: {goes_on}")

@@ -149,8 +149,9 @@ def test_loopd_that_hangs_up_is_exit_code_3_and_names_the_session(bxctl: Bxctl, 
     assert f"bxctl chat --session {SESSION}" in result.err
 
 
-def test_without_loopd_the_exit_code_is_3(bxctl: Bxctl) -> None:
-    result = bxctl("chat", "hello")
+@pytest.mark.parametrize("session", [(), ("--session", SESSION)])
+def test_without_loopd_the_exit_code_is_3(bxctl: Bxctl, session: tuple[str, ...]) -> None:
+    result = bxctl("chat", *session, "hello")
     assert result.code == 3
     assert "start the box with: bxctl up" in result.err
 
