@@ -34,14 +34,23 @@ class GrantFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The file."""
 
     tool: str
+    """The tool; recall and memory are built in and take no grant."""
     mode: Literal["auto", "ask", "deny"]
+    """Whether a call is made, asked about or refused; with `auto` the calls must be named below."""
     max_taint: DataClass = DataClass.PRIVATE
+    """The highest class of a session that may call it."""
     result_class: DataClass = DataClass.PRIVATE
+    """The least class of what comes back."""
     untrusted: bool = True
+    """Whether what comes back is untrusted."""
     hosts: list[str] = []
+    """Hosts that may be fetched from: exact names, `*.name`, or `*`."""
     paths: list[str] = []
+    """Paths that may be read or listed."""
     patterns: list[str] = []
+    """Commands that may be run."""
     loopback: bool = False
+    """Whether http to this machine itself may be fetched."""
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -78,7 +78,7 @@ def _settings(struct: type[msgspec.Struct], table: str = "") -> list[str]:
             name = '."NAME"' if isinstance(field.type, msgspec.inspect.DictType) else ""
             inner += [part for one in held for part in _settings(one, f"{table}{field.encode_name}{name}.")]
         else:
-            holds = text.words(field.type).removesuffix(" or null")
+            holds = text.words(field.type, ids_named=False).removesuffix(" or null")
             rows.append((f"`{field.encode_name}`", holds, _shown(field), notes.get(field.name, "")))
     title = f"### [{table.rstrip('.')}]\n\n" if table else ""
     own = [f"{title}{text.doc(struct)}\n\n{text.table(('setting', 'holds', 'default', ''), rows) if rows else ''}"]

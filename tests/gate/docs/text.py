@@ -1,6 +1,7 @@
 """Markdown pieces, and the words for a type on the wire or in a file."""
 
 import ast
+import functools
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -58,13 +59,18 @@ def field_notes(shape: type) -> dict[str, str]:
     return notes
 
 
-def words(shape: shapes.Type) -> str:
-    """A type in words a reader without Python knows; a Struct is named, and described where it stands."""
+def words(shape: shapes.Type, *, ids_named: bool = True) -> str:
+    """A type in words a reader without Python knows; a Struct is named, and described where it stands.
+
+    An id is named too, for a page that lists the forms of ids; without `ids_named` its form stands there.
+    """
+    inner_words = functools.partial(words, ids_named=ids_named)
     match shape:
         case shapes.Metadata(type=inner):
-            return words(inner)
+            return inner_words(inner)
         case shapes.StrType(pattern=str(pattern)):
-            return _ID_NAMES.get(pattern) or f"text of the form `{pattern.replace(chr(92) + 'Z', '$')}`"
+            named = _ID_NAMES.get(pattern) if ids_named else None
+            return named or f"text of the form `{pattern.replace(chr(92) + 'Z', '$')}`"
         case shapes.StrType():
             return "text" + _bounds(shape.min_length, shape.max_length, " characters")
         case shapes.IntType():
@@ -77,11 +83,11 @@ def words(shape: shapes.Type) -> str:
         case shapes.EnumType(cls=enum):
             return " or ".join(f"`{member.value}`" for member in enum)
         case shapes.ListType(item_type=item) | shapes.VarTupleType(item_type=item) | shapes.SetType(item_type=item):
-            return f"list of {words(item)}"
+            return f"list of {inner_words(item)}"
         case shapes.DictType(key_type=key, value_type=value):
-            return f"map of {words(key)} to {words(value)}"
+            return f"map of {inner_words(key)} to {inner_words(value)}"
         case shapes.UnionType(types=types):
-            return " or ".join(words(one) for one in types)
+            return " or ".join(inner_words(one) for one in types)
         case shapes.StructType(cls=struct):
             return f"[{struct.__name__}](#{struct.__name__.lower()})"
         case _:
