@@ -99,6 +99,9 @@ def _may(home: Path) -> None:
     try:
         owner = home.stat().st_uid
     except FileNotFoundError:
+        if home == SYSTEM_HOME:
+            # It would be root's, and the box's user could not read it.
+            raise Fault("restore-failed", f"there is no box at {home} yet; sudo bxctl install makes it") from None
         return
     except OSError as error:
         raise Fault("restore-failed", f"{home}: {error.strerror or error}") from None

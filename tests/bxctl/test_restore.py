@@ -73,6 +73,18 @@ def test_where_there_is_no_home_one_is_made(bxctl: Bxctl, home: Path, backup: Pa
     assert (home / "memory/memory.md").read_bytes() == b"new"
 
 
+def test_a_system_install_is_made_before_it_is_restored(
+    bxctl: Bxctl, home: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rmdir()
+    monkeypatch.setattr(restore, "SYSTEM_HOME", home)
+    result = bxctl("restore", str(backup))
+    assert result.code == 1
+    assert f"there is no box at {home} yet; sudo bxctl install makes it" in result.err
+    assert not home.exists()
+    home.mkdir()
+
+
 def test_a_home_that_is_a_link_stays_one(bxctl: Bxctl, made: Path, backup: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(made)
