@@ -361,3 +361,26 @@ async def test_a_thread_that_is_deleted_while_a_tool_runs_is_done_with(home: Pat
             server.delete(root["id"])
             outside.model.release()
             await until(lambda: root["id"] in (kept.read_text() if kept.exists() else ""))
+
+
+async def test_a_call_that_is_asked_about_anew_has_one_question(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server, broker = outside.server, outside.broker
+        # As after a redirect, and as by a brokerd whose question lapsed while it was away.
+        broker.breaks, broker.expires = 1, "2099-01-01T00:00:00Z"
+
+        def asks_anew(_: object) -> Says:
+            broker._asked_for.clear()
+            return Says("found", asks=True)
+
+        broker.tools["recall"] = asks_anew
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: sum("recall?" in text for text in outside.said(server.dm, root)) == 2)
+            older, newer = [post["id"] for post in server.posts(server.dm, root) if "recall?" in post["message"]]
+            server.react(server.owner, older, "+1")
+            await until(lambda: len(broker.of(ApprovalIgnored)) == 1)
+            server.react(server.owner, newer, "+1")
+            await until(lambda: "done" in outside.said(server.dm, root))
+        assert [one.why for one in broker.of(ApprovalIgnored)] == ["late"]
+        assert len(broker.of(ApprovalAnswer)) == 1

@@ -247,8 +247,12 @@ class Turns:
                         if approval := questions.pop(call, None):
                             work.waits(-1)
                             self._asked.close(approval)
-                    case ChatApproval():
-                        work.waits(1)
+                    case ChatApproval() if questions.get(event.call) != event.approval:
+                        # A call that is led on, or asked for again, asks anew: an answer to its older question is late.
+                        if older := questions.get(event.call):
+                            self._asked.close(older)
+                        else:
+                            work.waits(1)
                         questions[event.call] = event.approval
                         self._asked.ask(Question(event.approval, work.post.thread, ""))
                         beside.start_soon(self._ask, work, event)
