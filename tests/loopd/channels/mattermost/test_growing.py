@@ -1,5 +1,7 @@
 """An answer that grows, as a playbook; and what waits for the owner."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,3 +154,14 @@ def test_what_is_shown_mentions_nobody_and_its_fence_is_its_own(text: str) -> No
     assert "@a" not in shown
     assert "@b" not in plain(text)
     assert "\n" not in plain(text)
+
+
+def test_a_line_of_words_has_no_sign_that_the_server_s_clients_would_show_beside_it() -> None:
+    assert plain("2026-11-30T17:00Z") == "2026\\-11\\-30T17:\u206000Z"
+    assert plain("(runbook: model-error)") == "\\(runbook: model\\-error\\)"
+    assert plain("http://x <b> &lt; $1$ :smile:") == "http:\u2060//x <\u2060b\\> &\u2060lt; &#36;1&#36; :\u2060smile:"
+
+
+@given(st.text(st.sampled_from("\\:<>&$^`@a \n*_-."), max_size=60))
+def test_a_backslash_stands_only_before_what_the_web_client_takes_one_before(text: str) -> None:
+    assert re.sub(r"\\[\\`*_{}\[\]()#+\-.!|~>]", "", plain(text)).count("\\") == 0
