@@ -59,6 +59,8 @@ class FakeBrokerd(FramedFake):
         self.lost: set[str] = set()
         self.fault: str | None = None
         self.expires = "2026-09-24T22:00:00Z"
+        self.more = ""
+        """What stands behind the question of an approval."""
         self.requests: list[Any] = []
         self.breaks = 0
         self.cuts = 0
@@ -135,7 +137,7 @@ class FakeBrokerd(FramedFake):
     def _asked(self, request: ToolRequest, send: Send) -> bool:
         approval = self._asked_for.setdefault((request.session, request.call), new_approval_id())
         answered, allowed = self._approvals.setdefault(approval, (threading.Event(), []))
-        send(ApprovalWanted(approval=approval, text=f"run {request.tool}?", expires=self.expires))
+        send(ApprovalWanted(approval=approval, text=f"run {request.tool}?{self.more}", expires=self.expires))
         if self.breaks:
             self.breaks -= 1
             raise ConnectionError

@@ -384,3 +384,22 @@ async def test_a_call_that_is_asked_about_anew_has_one_question(home: Path) -> N
             await until(lambda: "done" in outside.said(server.dm, root))
         assert [one.why for one in broker.of(ApprovalIgnored)] == ["late"]
         assert len(broker.of(ApprovalAnswer)) == 1
+
+
+async def test_a_question_that_is_longer_than_a_post_is_asked_in_several(home: Path) -> None:
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        server.faults.max_post_chars = 1000
+        outside.broker.more = " @all " * 300
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: any("or write `approve`" in text for text in outside.said(server.dm, root)))
+            asked = [post for post in server.posts(server.dm, root) if "/ap-" in post["props"]["boxmaker"]]
+            first, *between, last = asked
+            assert "recall?" in first["message"]
+            assert between
+            assert all(len(post["message"]) <= 1000 for post in asked)
+            server.react(server.owner, last["id"], "+1")
+            await until(lambda: "done" in outside.said(server.dm, root))
+        assert [one.allow for one in outside.broker.of(ApprovalAnswer)] == [True]

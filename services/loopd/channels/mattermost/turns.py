@@ -13,6 +13,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from loopd.channels.mattermost.answer import Answer, Place, Poster, outputs
 from loopd.channels.mattermost.asked import Asked, Question
+from loopd.channels.mattermost.division import divide
 from loopd.channels.mattermost.growing import Growing
 from loopd.channels.mattermost.ledger import Heard, Ledger, Thread
 from loopd.channels.mattermost.posts import Post
@@ -264,8 +265,11 @@ class Turns:
 
     async def _ask(self, work: Work, event: ChatApproval) -> None:
         text = QUESTION.format(expires=plain(event.expires), text=block(event.text))
+        *before, last = [part.text for part in divide(text, self._limit)]
         try:
-            post = await work.poster.make(event.approval, text, search=True)
+            for number, part in enumerate(before, 1):
+                await work.poster.make(f"{event.approval}-{number}", part, search=True)
+            post = await work.poster.make(event.approval, last, search=True)
         except CallRefused as refused:
             logger().error("mattermost-not-posted", why=str(refused), runbook="mattermost-not-posted")
             return
