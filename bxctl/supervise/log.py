@@ -38,6 +38,8 @@ def read(line: bytes) -> Entry:
     event = str(fields.get("event", ""))
     said = [escape(f"{event}: {fields['message']}" if "message" in fields else event)]
     said += [f"{escape(name)}={_value(value)}" for name, value in fields.items() if name not in _KNOWN]
+    if (runbook := fields.get("runbook")) and f"runbook: {runbook}" not in said[0]:
+        said.append(f"(runbook: {escape(str(runbook))})")
     trace = str(fields.get("exception", "")).splitlines()
     level = str(fields.get("level", "info"))
     return Entry(_clock(fields.get("time")), " ".join(said), level, tuple(map(escape, trace)))

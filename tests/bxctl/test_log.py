@@ -36,6 +36,11 @@ def test_a_fault_is_its_sentence() -> None:
     assert read(json.dumps(line).encode()).text == "start-failed: a: b (runbook: y) code=x"
 
 
+def test_a_line_that_says_nothing_of_its_entry_names_it_at_its_end() -> None:
+    line = {"event": "mattermost-waits", "what": "users/me", "runbook": "mattermost-refused", "time": TIME}
+    assert read(json.dumps(line).encode()).text == "mattermost-waits what=users/me (runbook: mattermost-refused)"
+
+
 def test_a_traceback_stands_below_its_line() -> None:
     line = {"time": TIME, "event": "request-failed", "level": "error", "exception": "Traceback\n  x\nE: \x1b[2J"}
     assert read(json.dumps(line).encode()).below == ("Traceback", "  x", "E: \\u{1b}[2J")
