@@ -44,6 +44,7 @@ class CallRefused(Exception):
         super().__init__(f"HTTP {status} {code}: {message}")
         self.status = status
         self.code = code
+        self.message = message
 
 
 class Server:
@@ -80,7 +81,10 @@ class Server:
         """The id of a user, given as an id or as `@name`."""
         if is_id(name):
             return name
-        found = _map(await self._read(f"users/username/{quote(name.removeprefix('@'), safe='')}"))
+        try:
+            found = _map(await self._read(f"users/username/{quote(name.removeprefix('@'), safe='')}"))
+        except CallRefused as refused:
+            raise CallRefused(refused.status, refused.code, f"{refused.message} ({name})") from None
         self._check(is_id(found.get("id")), name)
         return str(found["id"])
 

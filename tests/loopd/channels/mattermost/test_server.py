@@ -5,14 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loopd.channels.mattermost.ledger import Heard, Kept, Ledger, Thread
 from loopd.channels.mattermost.posts import post_of, posts_of
-from loopd.channels.mattermost.server import is_passing, wait_of
-from loopd.ports.mattermost import Reply
+from loopd.channels.mattermost.server import CallRefused, Server, is_passing, wait_of
+from loopd.ports.mattermost import MattermostPort, Reply
 from proto.faults import Fault
 
 POST = {"id": "p" * 26, "channel_id": "c" * 26, "user_id": "u" * 26, "create_at": 5, "message": "hello"}
@@ -64,6 +65,28 @@ def test_what_may_be_another_answer_soon(one: Reply, passing: bool) -> None:
 )
 def test_both_forms_of_reset(one: Reply, wait_s: float | None) -> None:
     assert wait_of(one, 1_800_000_000.0) == wait_s
+
+
+class Unknowing(MattermostPort):
+    """The way to a server that knows nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), "mattermost")
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        session: str | None = None,
+        content_type: str = "application/json",
+    ) -> Reply:
+        return reply(404, "app.user.get.app_error")
+
+
+def test_a_user_of_the_settings_whom_the_server_does_not_know_is_named() -> None:
+    with pytest.raises(CallRefused, match=r"HTTP 404 app\.user\.get\.app_error: x \(@ada\)"):
+        anyio.run(Server(Unknowing(), 1.0).user, "@ada")
 
 
 @pytest.mark.parametrize("name", ["from_webhook", "from_plugin", "from_oauth_app"])
