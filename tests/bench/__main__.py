@@ -94,9 +94,10 @@ def _soak() -> None:
 
 
 def _hostile() -> None:
-    from tests.hostile import frames
+    from tests.hostile import frames, http_egress
 
     frames.main(["--count", "100000"])
+    http_egress.main(["--count", "100000"])
 
 
 def _kills() -> None:

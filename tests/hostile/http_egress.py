@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -122,16 +122,16 @@ def attacked(home: Path) -> Iterator[tuple[Box, Upstream]]:
         broker.stop()
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Attack an egressd of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    parsed = parser.parse_args(arguments)
     home = Path(tempfile.mkdtemp(prefix="bx"))
     try:
         with attacked(home) as (box, up):
-            sys.stdout.write(attack_egressd(box, up, arguments.count, arguments.seed) + "\n")
+            sys.stdout.write(attack_egressd(box, up, parsed.count, parsed.seed) + "\n")
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return 0
