@@ -195,3 +195,19 @@ async def test_posts_that_are_too_long_to_be_read_at_once_are_read(home: Path, m
         assert [said[0], said[-1]] == [first["message"], last["message"]]
         # Those of one millisecond have no order.
         assert sorted(said[1:-1]) == sorted(f"word {number}" for number in range(45))
+
+
+@pytest.mark.parametrize("listening", [True, False])
+async def test_a_bot_that_is_renamed_hears_its_new_name(home: Path, listening: bool) -> None:
+    with threads(home, [], 'users = ["@other"]\n', otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "are you there?")
+            await outside.answered(server.dm, "yes", root=root)
+            server.bot["username"] = "box"
+            if listening:
+                server.tell("user_updated", {"user": server.bot}, server.town)
+            else:
+                server.reset_connections()
+            root = server.say(server.other, server.town, "@box?")
+            await outside.answered(server.town, "yes", root=root)

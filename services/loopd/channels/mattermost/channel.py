@@ -14,7 +14,7 @@ from loopd.channels.mattermost.asked import Asked
 from loopd.channels.mattermost.feed import OVERLAP_MS, Feed
 from loopd.channels.mattermost.ledger import Ledger
 from loopd.channels.mattermost.link import Link
-from loopd.channels.mattermost.posts import Post, reaction_of
+from loopd.channels.mattermost.posts import Post, reaction_of, user_of
 from loopd.channels.mattermost.server import CallRefused, Server, is_passing, wait_of
 from loopd.channels.mattermost.threads import Threads
 from loopd.channels.mattermost.turns import Parts, Turns
@@ -203,6 +203,8 @@ class Channel:
             for question in self._asked.open():
                 self._tasks.start_soon(self._look, question.post)
         else:
+            if name == "user_updated" and (user := user_of(data.get("user"))) is not None and user.id == self._feed.me:
+                self._threads.renamed(user.name)
             self._fed(feeds.Told(seq, name, data, ""))
 
     async def _look(self, post: str) -> None:
@@ -257,6 +259,9 @@ class Channel:
         generation = self._feed.generation
         while generation == self._feed.generation:
             try:
+                # While nobody listened it may have got another name, by which it was called.
+                _, name = await self._server.me()
+                self._threads.renamed(name)
                 self._fed(feeds.Listed(await self._server.channels(self._feed.me)))
             except CallRefused as refused:
                 logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")

@@ -58,6 +58,13 @@ class Reaction(NamedTuple):
     emoji: str
 
 
+class User(NamedTuple):
+    """A user, and the name by which he is called, without `@`."""
+
+    id: str
+    name: str
+
+
 def is_id(text: object) -> bool:
     """Whether this is an id of Mattermost's: 26 lower-case letters and digits."""
     return isinstance(text, str) and _ID.match(text) is not None
@@ -113,6 +120,14 @@ def reaction_of(untrusted: Any) -> Reaction | None:
     if value is None or not is_id(value.get("post_id")) or not is_id(value.get("user_id")):
         return None
     return Reaction(value["post_id"], value["user_id"], _text(value.get("emoji_name")))
+
+
+def user_of(untrusted: Any) -> User | None:
+    """The user in a JSON value, or in a text that holds it."""
+    value = _map(untrusted)
+    if value is None or not is_id(value.get("id")) or not _text(value.get("username")):
+        return None
+    return User(value["id"], _text(value["username"]))
 
 
 def _joined(kind: str, user: str, props: dict[str, Any]) -> str:

@@ -54,6 +54,10 @@ class Threads:
         self._words: dict[str, list[Hand]] = {}
         """Yes and no in threads whose question has no post yet that is known."""
 
+    def renamed(self, name: str) -> None:
+        """The bot is called by this name now."""
+        self._people = self._people._replace(name=name)
+
     def hand(self, handed: Hand) -> None:
         """Handle a post, once."""
         post, direct, is_old = handed
