@@ -119,8 +119,8 @@ class Mattermost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     sockets: Count = 8
     """How many WebSockets may be open at once; one more is refused with 503."""
-    message_bytes: Count = 4 << 20
-    """The longest message that the server may send over WebSocket."""
+    message_bytes: Count = 8 << 20
+    """The longest message that the server may send over WebSocket; a post whose props are full is six MB."""
     idle_s: Seconds = 600.0
     """How long neither side may say anything over WebSocket."""
     file_bytes: Count = 32 << 20

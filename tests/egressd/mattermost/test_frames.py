@@ -1,10 +1,13 @@
 """Frames of a server: however they are divided and cut, the same messages come out, with the token masked."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
+from egressd.config import Mattermost
 from egressd.mattermost.frames import Garbage, Messages
 from egressd.wire.redact import Redactor
 
@@ -118,3 +121,10 @@ def test_what_a_client_says_is_masked_as_a_clients_and_looked_at() -> None:
     ]  # fmt: skip
     with pytest.raises(Garbage):
         passing.feed(bytes(client.send_data("n", fin=False)) + bytes(client.send_data("o", fin=True)))
+
+
+def test_the_longest_post_that_a_server_takes_passes() -> None:
+    """800,000 characters of props, each of seven bytes in the JSON of a post that is a text in the JSON of an event."""
+    event = json.dumps({"post": json.dumps({"props": {"x": "<" * 800_000}}).replace("<", r"\u003c")})
+    ((_, passed),) = read(passing_on(Mattermost().message_bytes).feed(frames("text", event, [])))
+    assert len(passed) == len(event) > 5_600_000
