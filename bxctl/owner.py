@@ -4,6 +4,8 @@ import os
 import pwd
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from proto.faults import Fault
@@ -26,6 +28,28 @@ def become(home: Path, argv: list[str]) -> None:
         _again(home, owner, argv)
     else:
         raise _refused(home, owner, argv)
+
+
+@contextmanager
+def lent(home: Path) -> Iterator[None]:
+    """Let root be the home's user inside the block, where it must be root again after.
+
+    A home is that user's to fill, with links to what is not his as well: whoever opens a path in it is to have no more
+    rights than he has.
+    """
+    if os.geteuid() != 0 or not home.exists():
+        yield
+        return
+    owner, groups = home.stat(), os.getgroups()
+    os.setgroups([owner.st_gid])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
 
 
 def _owner(home: Path, argv: list[str]) -> pwd.struct_passwd | None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bxctl.archive.read import Archive, Seen
+from bxctl.owner import lent
 from proto.faults import Fault
 from proto.home import CREDENTIALS, OWNER, PATHS
 from proto.role import durable
@@ -130,8 +131,10 @@ def _keep_of(home: Path, new: Path) -> None:
     for name in sorted(CREDENTIALS):
         real = inside(home, name)
         if real is not None and not (new / name).exists():
+            with lent(home):
+                data = real.read_bytes()
             _folder((new / name).parent)
-            shutil.copy2(real, new / name)
+            durable.replace(new / name, data)
     for row in PATHS:
         link = home / row.path
         if row.writer == OWNER and "/" not in row.path and link.is_symlink() and not os.path.isabs(os.readlink(link)):
@@ -139,7 +142,7 @@ def _keep_of(home: Path, new: Path) -> None:
     for folder, _, _ in os.walk(home / "run"):
         _folder(new / Path(folder).relative_to(home))
     if os.geteuid() == 0:
-        give(new, home.stat())
+        _give(new, home.stat())
 
 
 def inside(home: Path, name: str) -> Path | None:
@@ -160,7 +163,7 @@ def _as_link(home: Path, new: Path, name: str) -> None:
     os.symlink(target, new / name)
 
 
-def give(path: Path, owner: os.stat_result) -> None:
+def _give(path: Path, owner: os.stat_result) -> None:
     """A folder, and everything in it, to the user of another; root alone can."""
     os.chown(path, owner.st_uid, owner.st_gid)
     for folder, folders, names in os.walk(path):

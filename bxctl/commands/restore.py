@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,6 +19,7 @@ from bxctl.archive.progress import Progress
 from bxctl.archive.read import Archive
 from bxctl.commands.backup import tell_broken
 from bxctl.options import Home, Json
+from bxctl.owner import lent
 from bxctl.places import OWNER_ROWS, Box, named, too_long_bytes
 from bxctl.supervise.lock import holder, is_held, only_one
 from bxctl.systemd.units import TARGET, passive
@@ -76,13 +77,10 @@ def _restore(box: Box, archive: Archive) -> tuple[Path | None, str]:
             _fits(home, archive)
             if stopped := _stop(box):
                 start = stopped
-            with (
-                only_one(home, box.own) if home.exists() else nullcontext(),
-                Progress("restore", archive.manifest.size_bytes) as progress,
-            ):
-                if os.geteuid() == 0 and home.exists():
-                    # The lock was made by root, and must not be in the way of the home's user if nothing comes of this.
-                    swap.give(box.own, home.stat())
+            with ExitStack() as held, Progress("restore", archive.manifest.size_bytes) as progress:
+                if home.exists():
+                    with lent(home):
+                        held.enter_context(only_one(home, box.own))
                 before = swap.put(home, archive, f"{now():%Y%m%dT%H%M%SZ}", progress.seen)
     return before, start
 
@@ -125,12 +123,13 @@ def _stop(box: Box) -> str | None:
         Fault: `box-is-up`: it does not end, or nobody is known who runs it.
 
     """
-    if is_held(box.own):
-        pid, _ = holder(box.own) or ("", "")
-        if pid.isdigit():
-            render.line(f"stopping the box (process {pid}) …")
-            os.kill(int(pid), signal.SIGTERM)
-        _wait_until(lambda: not is_held(box.own), box)
+    with lent(box.home):
+        if is_held(box.own):
+            pid, _ = holder(box.own) or ("", "")
+            if pid.isdigit():
+                render.line(f"stopping the box (process {pid}) …")
+                os.kill(int(pid), signal.SIGTERM)
+            _wait_until(lambda: not is_held(box.own), box)
     units = _units(box.home)
     start = None
     if units and _up(units):

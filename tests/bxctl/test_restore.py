@@ -1,6 +1,7 @@
 """`bxctl restore`: who may, what is stopped first, what is told; the exchange itself is tested beside it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -217,3 +218,29 @@ def test_a_folder_that_is_not_ones_own_is_refused_before_anything(
     result = bxctl("restore", str(backup))
     assert (result.code, result.out) == (1, "")
     assert f"you may not write into {made.parent}; run the same command by sudo" in result.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does in another user's home")
+@pytest.mark.parametrize("planted", ["folder", "lock"])
+def test_root_follows_no_link_that_the_box_s_user_made(
+    bxctl: Bxctl, made: Path, backup: Path, tmp_path: Path, planted: str
+) -> None:
+    """Whoever has the box's user must not get root's files by waiting for a restore."""
+    target = tmp_path / "etc"
+    target.mkdir(mode=0o700)
+    (target / "up.lock").write_text("root's own")
+    state = made / "state"
+    state.mkdir(exist_ok=True)
+    shutil.rmtree(state / "bxctl", ignore_errors=True)
+    if planted == "folder":
+        (state / "bxctl").symlink_to(target)
+    else:
+        (state / "bxctl").mkdir()
+        (state / "bxctl" / "up.lock").symlink_to(target / "up.lock")
+    for path in [made, *made.rglob("*")]:
+        os.chown(path, 4711, 4711, follow_symlinks=False)
+    result = bxctl("restore", str(backup))
+    assert result.code == 1
+    assert (target / "up.lock").read_text() == "root's own"
+    assert [path.stat().st_uid for path in (target, target / "up.lock")] == [0, 0]
+    assert (made / "memory/memory.md").read_bytes() == b"old"
