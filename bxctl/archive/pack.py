@@ -109,7 +109,8 @@ class Writer:
 def _sweep(path: Path) -> None:
     """Remove what a backup to this path left that was killed: whoever still writes one holds its lock."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 12}.tmp"):
-        with suppress(OSError), left.open("rb") as file:
+        # Somebody else may have put a link or a pipe of that name into a folder like /tmp.
+        with suppress(OSError), open(os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink(missing_ok=True)
 
