@@ -15,7 +15,7 @@ from bxctl.checks import Finding, Looked, editor, on_file
 from bxctl.checks.configs import daemons_say
 from bxctl.places import Box, too_long_bytes
 from proto.faults import Fault
-from proto.home import PATHS
+from proto.home import PATHS, SYSTEM_HOME
 from proto.rules import FILE, Rules, load_rules
 
 _OLDEST_KERNEL: Final = (3, 15)
@@ -38,8 +38,15 @@ def home(box: Box) -> Looked:
     if not box.made:
         what = f"there is no box at {box.home}"
         return Looked("home", "missing", (Finding("home", what, box.command("init"), "home-missing"),))
-    findings = [*_longest_socket(box.home), *_modes(box.home), *_owners(box.home)]
+    findings = [*_longest_socket(box.home), *_modes(box.home), *_owners(box.home), *_another(box)]
     return Looked("home", str(box.home), tuple(findings))
+
+
+def _another(box: Box) -> Iterator[Finding]:
+    """The box of the host, which bxctl passes over while there is one of your own."""
+    host = Box(SYSTEM_HOME)
+    if box.home != SYSTEM_HOME and host.units is not None:
+        yield Finding("home", f"systemd runs another box, at {SYSTEM_HOME}", host.command("doctor"), None, "note")
 
 
 def settings(box: Box) -> Looked:

@@ -74,8 +74,9 @@ def _states(place: Place) -> tuple[dict[str, dict[str, str]], str | None]:
 
 
 def _summary(states: dict[str, dict[str, str]]) -> str:
-    active = sum(state.get("ActiveState") == "active" for state in states.values())
-    return f"{active} of {len(states)} active"
+    active = {name for name, state in states.items() if state.get("ActiveState") == "active"}
+    asleep = f"{MODEL}.socket" in active and f"{MODEL}.service" in states and f"{MODEL}.service" not in active
+    return f"{len(active)} of {len(states)} active{f'; {MODEL} starts when it is asked' if asleep else ''}"
 
 
 def _files(folder: Path, place: Place, again: str) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """`bxctl install`, `bxctl uninstall`: the box as hardened units of systemd, for the system or for one user."""
 
 import os
+import pwd
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,6 +117,21 @@ def _tell(place: Place) -> None:
     if not steps.is_running(place):
         render.line("systemd does not run here; the box starts with it")
         return
-    render.line(f"look at it: {'systemctl --user' if place.user else 'systemctl'} status boxmaker.target; bxctl doctor")
+    tried = None if place.user else _tried()
+    doctor = f"bxctl --home {place.home} doctor" if tried else "bxctl doctor"
+    render.line(f"look at it: {'systemctl --user' if place.user else 'systemctl'} status boxmaker.target; {doctor}")
+    if tried:
+        render.line(f"bxctl finds your own box at {tried} first: take it along, as docs/install.md says,")
+        render.line(f"or say which one you mean: export BOXMAKER_HOME={place.home}")
     if place.user:
         render.line("for a box that runs while you are logged out: loginctl enable-linger")
+
+
+def _tried() -> Path | None:
+    """The home of a box that whoever asked sudo for this has tried before; bxctl would find that one first."""
+    try:
+        person = pwd.getpwnam(os.environ["SUDO_USER"]).pw_dir
+    except KeyError:
+        return None
+    home = Path(person, ".local/share/boxmaker")
+    return home if home.is_dir() else None

@@ -68,7 +68,8 @@ def install(place: Place, owner: str, *, model: bool, start: bool) -> Iterator[S
     yield Step(f"put the owner's files into {place.home}", lambda: _init(place, owner))
     if is_running(place):
         yield _systemctl(place, "read the units", "daemon-reload")
-        yield _systemctl(place, "start the box with the machine", "enable", TARGET)
+        begins = "when you log in" if place.user else "with the machine"
+        yield _systemctl(place, f"start the box {begins}", "enable", TARGET)
         if start:
             yield _systemctl(place, "start the box", "restart", TARGET)
             yield _systemctl(place, "see that it runs", "is-active", "--quiet", *LIVES)

@@ -40,8 +40,9 @@ JOURNAL = wire.JournalState(path="memory/edits/2026-09.jsonl", lines=12, head="f
 
 
 @pytest.fixture
-def well(bxctl: Bxctl, fakes: Fakes) -> Fakes:
-    """The daemons of a home that init has made, with nothing wrong."""
+def well(bxctl: Bxctl, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> Fakes:
+    """The daemons of a home that init has made, with nothing wrong; this machine may have a box of its own."""
+    monkeypatch.setattr("bxctl.places._OF_SYSTEM", ())
     assert bxctl("init").code == 0
     return (
         fakes.answer("owner-memory", memory.MemoryShow, SHOWN)
@@ -85,6 +86,15 @@ def test_without_a_home(bxctl: Bxctl, home: Path) -> None:
     result = bxctl("doctor")
     assert result.code == 4
     assert f"there is no box at {home} (runbook: home-missing)\n      → bxctl init\n" in result.out
+
+
+def test_a_box_of_the_host_that_is_passed_over_is_told_of(
+    bxctl: Bxctl, well: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "boxmaker-memoryd.service").write_text("ExecStart=/x --home /var/lib/boxmaker serve\n")
+    monkeypatch.setattr("bxctl.places._OF_SYSTEM", (str(tmp_path),))
+    told = ("home: systemd runs another box, at /var/lib/boxmaker", "bxctl --home /var/lib/boxmaker doctor", None)
+    assert _problems(bxctl, well, 0) == [told]
 
 
 def test_a_box_that_is_not_up_is_one_problem(bxctl: Bxctl) -> None:

@@ -76,6 +76,13 @@ def host(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def test_nothing_is_wrong(host: Host) -> None:
     assert host.found() == []
     assert [look.at for look in looks(host.box)] == ["units", "sockets", "keys", "kernel"]
+    assert next(looks(host.box)).saw == "11 of 11 active"
+
+
+def test_the_model_may_be_asleep(host: Host) -> None:
+    host.states["boxmaker-model.service"] |= {"ActiveState": "inactive"}
+    assert host.found() == []
+    assert next(looks(host.box)).saw == "10 of 11 active; boxmaker-model starts when it is asked"
 
 
 def test_a_box_that_systemd_does_not_run_is_not_looked_at_so(host: Host) -> None:

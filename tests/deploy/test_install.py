@@ -1,6 +1,7 @@
 """`bxctl install` without a host: what it would do, what it refuses, and the environment that it copies."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bxctl.commands import install
 from bxctl.systemd import environment, steps
 from bxctl.systemd.apart import put_apart
 from bxctl.systemd.units import OWN, SYSTEM, files
@@ -57,6 +59,22 @@ def test_a_box_that_is_up_by_hand_is_not_taken_over(monkeypatch: pytest.MonkeyPa
     result = bxctl("install", "--dry-run")
     assert result.code == 1
     assert result.err.startswith("bxctl: bxctl up runs the box at /var/lib/boxmaker; stop it first")
+
+
+def test_a_box_that_was_tried_before_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    person = pwd.struct_passwd(("ada", "x", 1000, 1000, "", str(tmp_path), "/bin/sh"))
+    monkeypatch.setattr("pwd.getpwnam", {"ada": person}.__getitem__)
+    monkeypatch.setenv("SUDO_USER", "ada")
+    monkeypatch.setattr("bxctl.systemd.steps.is_running", lambda _: True)
+    install._tell(SYSTEM)
+    assert capsys.readouterr().out == "\nlook at it: systemctl status boxmaker.target; bxctl doctor\n"
+    (tmp_path / ".local/share/boxmaker").mkdir(parents=True)
+    install._tell(SYSTEM)
+    said = capsys.readouterr().out
+    assert "bxctl --home /var/lib/boxmaker doctor\n" in said
+    assert said.endswith("or say which one you mean: export BOXMAKER_HOME=/var/lib/boxmaker\n")
 
 
 @ROOT
