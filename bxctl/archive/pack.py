@@ -126,4 +126,4 @@ class _told:  # noqa: N801  (read as a word: `with _told(path)`)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            raise Fault("backup-failed", f"{error.filename or self._path}: {error.strerror or error}") from None
+            raise Fault("backup-failed", f"{self._path}: {error.strerror or error}") from None

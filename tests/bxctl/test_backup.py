@@ -154,7 +154,7 @@ def test_where_it_cannot_be_written_is_told(parts: Fakes, bxctl: Bxctl, tmp_path
         result = bxctl("backup", str(tmp_path / "no" / "x"))
         folder = bxctl("backup", str(tmp_path))
     assert result.code == folder.code == 1
-    assert "No such file or directory (runbook: backup-failed)" in result.err
+    assert f"bxctl: {tmp_path}/no/x: No such file or directory (runbook: backup-failed)" in result.err
     assert "Is a directory (runbook: backup-failed)" in folder.err
     assert list(tmp_path.iterdir()) == []
 
