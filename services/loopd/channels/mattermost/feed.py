@@ -244,7 +244,7 @@ class Feed:
             if told is None or (post.edited > told.edited and not told.deleted):
                 followed.waiting[post.id] = post
         if page.more:
-            return [read._replace(page=read.page + 1)]
+            return [_next(read, page.posts)]
         first, followed.caught_up, followed.is_whole = not followed.is_whole, True, True
         waiting = sorted(followed.waiting.values(), key=lambda post: post.place)
         followed.waiting.clear()
@@ -368,3 +368,15 @@ class Feed:
         since = followed.kept.since
         followed.kept = Kept(at=mark[0], post=mark[1], since=since, done=dict(followed.must_keep))
         self._kept[followed.channel.id] = followed.kept
+
+
+def _next(read: Read, posts: tuple[Post, ...]) -> Read:
+    """The page behind one of these posts, the oldest first.
+
+    It begins after a post, not after so many: one that is deleted meanwhile would let the next page begin too late. The
+    last millisecond is read again, since it may go on there.
+    """
+    before_last = [post for post in posts if post.at < posts[-1].at]
+    if not read.after or not before_last:
+        return read._replace(page=read.page + 1)
+    return read._replace(after=before_last[-1].id, page=0)

@@ -62,6 +62,7 @@ class Server:
         self.kept: dict[str, Kept] = {}
         self.handed: list[str] = []
         self.settled: set[str] = set()
+        self.deleted: set[str] = set()
         self.channel = channel
         self.page = page
         self.reads: list[Read] = []
@@ -94,6 +95,12 @@ class Server:
             if heard:
                 self.do(self.feed.handle(posted(seq, post)))
 
+    def delete(self, chosen: int) -> None:
+        """Delete a post that is done with: whoever asks for the page behind it gets other posts than before."""
+        gone = [post for post in self.posts if post["id"] in self.settled]
+        if gone:
+            self.deleted.add(gone[chosen % len(gone)]["id"])
+
     def settle(self, chosen: int) -> None:
         waiting = [post for post in self.handed if post not in self.settled]
         if waiting:
@@ -106,7 +113,8 @@ class Server:
         if not self.live or not self.reads:
             return
         read = self.reads.pop(0)
-        ordered = sorted(self.posts, key=lambda post: (post["create_at"], post["id"]))
+        there = [post for post in self.posts if post["id"] not in self.deleted]
+        ordered = sorted(there, key=lambda post: (post["create_at"], post["id"]))
         times = {post["id"]: post["create_at"] for post in self.posts}
         if read.after:
             ordered = [post for post in ordered if post["create_at"] > times[read.after]]
@@ -141,7 +149,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["say", "same"]), st.booleans()),
         st.tuples(st.just("late"), st.integers(0, 5000)),
-        st.tuples(st.just("settle"), st.integers(0, 50)),
+        st.tuples(st.sampled_from(["settle", "delete"]), st.integers(0, 50)),
         st.tuples(st.sampled_from(["answer", "connect", "cut", "restart", "gap", "rest"]), st.just(0)),
     ),
     max_size=80,
@@ -159,6 +167,8 @@ def play(server: Server, steps: list[tuple[str, Any]]) -> None:
                 server.say(heard=True, late_ms=value)
             case "settle":
                 server.settle(value)
+            case "delete":
+                server.delete(value)
             case "answer":
                 server.answer()
             case "connect":
@@ -397,3 +407,24 @@ def test_a_post_that_is_told_of_is_handed_over_though_the_server_s_clock_was_set
     assert isinstance(kept, Keep)
     assert (kept.kept.at, kept.kept.done) == (10, {identity(2): 10 + OVERLAP_MS})
     assert [feed.handle(posted(seq, made(number, 5))) for seq, number in ((4, 3), (5, 1))] == [[], []]
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_deletion_between_two_pages_takes_no_other_post_away(same: bool) -> None:
+    """A page is a number of posts after a place: with one that is gone, the next page would begin one too late."""
+    server = Server()
+    server.drain()
+    server.say(heard=True)
+    server.time += 2 * OVERLAP_MS
+    server.say(heard=True)
+    server.settle(0)
+    server.settle(0)
+    server.cut()
+    for number in range(8):
+        server.say(heard=False, after_ms=0 if same and number % 4 else 1000)
+    server.connect()
+    server.answer()
+    server.deleted.add(server.posts[2]["id"])
+    while server.reads:
+        server.answer()
+    assert {post["id"] for post in server.posts} <= {*server.handed}
