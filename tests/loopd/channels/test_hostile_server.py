@@ -9,7 +9,8 @@ import pytest
 
 from loopd.channels.mattermost import server as server_module
 from loopd.ports import mattermost
-from proto.messages.broker import ApprovalAnswer
+from loopd.ports.broker import BrokerPort
+from proto.messages.broker import ApprovalAnswer, ApprovalIgnored
 from tests.fakes.brokerd import Says
 from tests.fakes.model import Reply
 from tests.loopd.channels.thread_rig import Threads, linked, threads
@@ -211,3 +212,30 @@ async def test_a_bot_that_is_renamed_hears_its_new_name(home: Path, listening: b
                 server.reset_connections()
             root = server.say(server.other, server.town, "@box?")
             await outside.answered(server.town, "yes", root=root)
+
+
+async def test_many_answers_of_others_are_audited_one_after_the_other(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, most, kept = 0, 0, BrokerPort.ignored
+
+    async def counted(self: BrokerPort, ignored: ApprovalIgnored) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await kept(self, ignored)
+        at_once -= 1
+
+    monkeypatch.setattr(BrokerPort, "ignored", counted)
+    with threads(home, [ASKS, {"text": "done"}]) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.town, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            for _ in range(30):
+                server.say(server.other, server.town, "approve", root)
+            await until(lambda: len(outside.broker.of(ApprovalIgnored)) == 30)
+            server.say(server.owner, server.town, "approve", root)
+            await until(lambda: "done" in outside.said(server.town, root))
+    assert most == 1

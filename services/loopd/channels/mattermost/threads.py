@@ -45,6 +45,7 @@ class Threads:
         self._people = parts.people
         self._settle = settle
         self._limiter = anyio.CapacityLimiter(parts.config.turns_at_once)
+        self._auditing = anyio.Lock()
         self._lanes: dict[str, _Lane] = {}
         self._early: deque[Reaction] = deque(maxlen=_EARLY)
         self._read: dict[str, tuple[int, str]] = {}
@@ -198,7 +199,12 @@ class Threads:
         logger().warning("approval-answer-ignored", approval=question.approval, session=session, by=user, why=why)
         by = f"mattermost {user}"
         ignored = ApprovalIgnored(session=session, approval=question.approval, by=by, why=why)
-        self._tasks.start_soon(self._broker.ignored, ignored)
+        self._tasks.start_soon(self._audit, ignored)
+
+    async def _audit(self, ignored: ApprovalIgnored) -> None:
+        # One after the other: whoever reacts a thousand times must not take brokerd's connections from the tools.
+        async with self._auditing:
+            await self._broker.ignored(ignored)
 
     # Lanes.
 
