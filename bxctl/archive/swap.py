@@ -56,7 +56,9 @@ def settle(home: Path, sha256: str) -> Settled:
     if mark is None:
         return Settled(done=False, before=None)
     _unmark(home)
-    return Settled(mark.sha256 == sha256, None if mark.before is None else Path(mark.before))
+    if mark.sha256 != sha256 or _was_started(home):
+        return Settled(done=False, before=None)
+    return Settled(done=True, before=None if mark.before is None else Path(mark.before))
 
 
 def put(home: Path, archive: Archive, time: str, seen: Seen) -> Path | None:
@@ -188,6 +190,12 @@ def _free(home: Path, time: str = "unknown") -> Path:
         number += 1
         wanted = _beside(home, f"before-{time}-{number}")
     return wanted
+
+
+def _was_started(home: Path) -> bool:
+    """Whether a box has been at work in a home that was put in place: no backup has an index, and memoryd makes one."""
+    index = home / "index"
+    return index.is_dir() and any(index.iterdir())
 
 
 def _is_home(path: Path) -> bool:

@@ -168,6 +168,19 @@ def test_one_that_was_cut_off_is_finished(
     assert (made / "memory/memory.md").read_bytes() == b"written since"
 
 
+def test_one_that_was_cut_off_and_whose_box_was_at_work_since_is_done_again(
+    bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "_unmark", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert bxctl("restore", str(backup)).code == 130
+    (made / "memory/memory.md").write_bytes(b"written since")
+    (made / "index/fts.sqlite3").touch()
+    assert bxctl("restore", str(backup)).code == 0
+    assert (made / "memory/memory.md").read_bytes() == b"new"
+    assert len(_befores(made)) == 2
+
+
 def test_what_the_disk_refuses_is_told(bxctl: Bxctl, made: Path, backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(one: Path, other: Path) -> None:
         raise OSError(16, "Device or resource busy", str(other))
