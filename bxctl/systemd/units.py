@@ -161,13 +161,15 @@ def _seen(service: str, place: Place) -> list[tuple[str, str]]:
 
     own = [("ProtectHome", "yes")]
     if place.user:
-        # The programs and the home are within what is hidden, and so is where the service manager is told.
-        own = [
-            ("ProtectHome", "tmpfs"),
-            ("BindReadOnlyPaths", place.prefix),
-            ("BindReadOnlyPaths", "%t/systemd/notify"),
-        ]
+        # The programs and the home are within what is hidden.
+        own = [("ProtectHome", "tmpfs"), ("BindReadOnlyPaths", place.prefix)]
         own += [("BindReadOnlyPaths", place.home)] if "." not in view.empty else []
+    if service != "egressd":
+        own += [("#", "Of the system's own sockets none: a resolver, or D-Bus, asks the network for whoever asks it.")]
+        own += [("TemporaryFileSystem", "/run:ro,mode=0755")]
+    if place.user or service != "egressd":
+        # Where the service manager is told.
+        own += [("BindReadOnlyPaths", "%t/systemd/notify")]
     return [
         ("#", "Of the home, what proto/home.py and proto/sockets.py give it, and no more."),
         *own,

@@ -136,8 +136,18 @@ def test_every_folder_of_a_unit_is_made_before_it() -> None:
     made = {f"{SYSTEM.home}/{path}" for path in folders()} | {SYSTEM.home}
     for service in SERVICES:
         for key, value in _lines(service):
-            if key in ("BindPaths", "BindReadOnlyPaths", "TemporaryFileSystem"):
+            if key in ("BindPaths", "BindReadOnlyPaths", "TemporaryFileSystem") and value.startswith(SYSTEM.home):
                 assert value.split(":")[0] in made
+
+
+@pytest.mark.parametrize("place", [SYSTEM, OWN], ids=["system", "user"])
+def test_only_egressd_sees_a_socket_of_the_system(place: Place) -> None:
+    """A resolver asks the network for whoever asks it, and a name can hold what was read."""
+    for service in SERVICES:
+        lines = _lines(service, place)
+        assert (("TemporaryFileSystem", "/run:ro,mode=0755") in lines) == (service != "egressd")
+        seen = {value for key, value in lines if key.startswith("Bind") and value.startswith(("/run", "%t"))}
+        assert seen <= {"%t/systemd/notify"}
 
 
 def _laid_out(folder: Path, place: Place) -> Path:
