@@ -105,8 +105,11 @@ SOCKETS: Final = (
     Socket("owner-launcher", "bxctl", "launcherd", "launch.sock", "frames", (), "bxctl launch"),
     Socket(
         "owner-loop", "bxctl", "loopd", "admin.sock", "frames",
-        (loop.Chat, loop.ChatStop, loop.Sessions, loop.SessionLog, broker.ApprovalAnswer, wire.Backup),
-        "chat, sessions, backup",
+        (
+            loop.Chat, loop.ChatStop, loop.Sessions, loop.SessionLog, loop.Channels,
+            broker.ApprovalAnswer, wire.Backup,
+        ),
+        "chat, sessions, channels, backup",
     ),
 )  # fmt: skip
 """Every socket of the box but a session's own, `run/sessions/<id>/egress.sock`."""

@@ -9,7 +9,7 @@ from bxctl.render import flat
 from proto.faults import Fault
 from proto.messages.broker import Approvals, ApprovalsReply, Grants, GrantsReply, PolicyShow, PolicyShowReply
 from proto.messages.egress import Destinations, DestinationsReply, Models, ModelsReply
-from proto.messages.loop import Sessions, SessionsReply
+from proto.messages.loop import Channels, ChannelsReply, Sessions, SessionsReply
 from proto.messages.memory import MemoryShow, MemoryShowReply
 from proto.messages.wire import Verify, VerifyReply
 from proto.sockets import socket
@@ -146,6 +146,17 @@ def sessions(box: Box) -> Looked:
     return Looked("sessions", f"{reply.total:,}", findings)
 
 
+def channels(box: Box) -> Looked:
+    """The channels beside the owner's own that loopd's settings switch on, and whether each is connected."""
+    reply: ChannelsReply = box.ask("owner-loop", Channels(), ChannelsReply)
+    findings = tuple(
+        Finding(one.channel, f"is not connected: {flat(one.why, 200)}", box.log_of("loopd"), one.runbook)
+        for one in reply.channels
+        if one.why is not None
+    )
+    return Looked("channels", ", ".join(one.channel for one in reply.channels) or "none", findings)
+
+
 def journals(box: Box, row: str) -> Looked:
     """The chains of a daemon's journals."""
     reply: VerifyReply = box.ask(row, Verify(), VerifyReply, timeout_s=_VERIFY_SECONDS)
@@ -170,6 +181,7 @@ def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked
         ("owner-egress", "destinations", lambda: destinations(box, wanted)),
         ("owner-egress", "prices", lambda: prices(box)),
         ("owner-loop", "sessions", lambda: sessions(box)),
+        ("owner-loop", "channels", lambda: channels(box)),
     )
     for row, name, look in table:
         if row in rows:

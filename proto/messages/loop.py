@@ -124,3 +124,21 @@ class SessionLogReply(Reply, frozen=True, tag="session_log_reply"):
 
     records: list[dict[str, Any]]
     next: int | None
+
+
+class Channels(Request, frozen=True, tag="channels"):
+    """Asks how the channels beside the owner's own are that the settings switch on."""
+
+
+class ChannelState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A channel, and why it is not connected; `why` is null while it is."""
+
+    channel: Literal["mattermost"]
+    why: str | None
+    runbook: str | None
+
+
+class ChannelsReply(Reply, frozen=True, tag="channels_reply"):
+    """The channels that are switched on."""
+
+    channels: list[ChannelState]

@@ -9,7 +9,7 @@ OWNS
 READS
     loopd.toml. Nothing that another daemon writes.
 ANSWERS
-    run/owner-loop/admin.sock, bxctl: chat, chat_stop, sessions, session_log, approval_answer, backup.
+    run/owner-loop/admin.sock, bxctl: chat, chat_stop, sessions, session_log, channels, approval_answer, backup.
 CALLS
     memoryd: memory_block when a session begins; session_updated after a finished turn, best effort.
     brokerd: session_open before a session's first record and before each turn; session_label before a text of

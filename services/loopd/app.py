@@ -38,16 +38,17 @@ async def _serve(home: Path, config: Config, ready: Ready) -> None:
     conversations = Conversations(store, marks, ports, config, clock.now)
     row = socket("owner-loop")
     path = row.at(home) if config.sockets.admin is None else home / config.sockets.admin
+    channels = [_channel(home, config, conversations, ports)] if config.mattermost.enabled else []
     async with anyio.create_task_group() as tasks:
-        desk = OwnerDesk(tasks, conversations, store, ports.broker, home)
+        desk = OwnerDesk(
+            tasks, conversations, store, ports.broker, home, lambda: [channel.state() for channel in channels]
+        )
         serve_all(tasks, [Opening(row, path, desk.answer)])
         ready()
-        if config.mattermost.enabled:
+        for channel in channels:
             # Its sessions' turns are taken up where their answers go.
-            tasks.start_soon(_channel(home, config, conversations, ports).run)
-            tasks.start_soon(conversations.resume_all, SESSIONS)
-        else:
-            tasks.start_soon(conversations.resume_all)
+            tasks.start_soon(channel.run)
+        tasks.start_soon(conversations.resume_all, SESSIONS if channels else None)
         await anyio.sleep_forever()
 
 

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from proto.faults import FAULTS, Fault
@@ -56,6 +57,7 @@ def well(bxctl: Bxctl, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> Fakes:
         )
         .answer("owner-egress", egress.Models, egress.ModelsReply(models=[], source=None, problem=None))
         .answer("owner-loop", loop.Sessions, loop.SessionsReply(sessions=[], total=0))
+        .answer("owner-loop", loop.Channels, loop.ChannelsReply(channels=[]))
     )
 
 
@@ -108,6 +110,7 @@ def test_a_box_that_is_not_up_is_one_problem(bxctl: Bxctl) -> None:
 def test_a_daemon_that_does_not_answer(bxctl: Bxctl, fakes: Fakes, home: Path) -> None:
     bxctl("init")
     fakes.up("owner-loop").answer("owner-loop", loop.Sessions, loop.SessionsReply(sessions=[], total=0))
+    fakes.answer("owner-loop", loop.Channels, loop.ChannelsReply(channels=[]))
     found = _problems(bxctl, fakes)
     assert [what.split(":")[0] for what, _, _ in found] == ["memoryd", "brokerd", "egressd"]
     assert found[0] == (
@@ -115,6 +118,15 @@ def test_a_daemon_that_does_not_answer(bxctl: Bxctl, fakes: Fakes, home: Path) -
         f"tail {home}/state/bxctl/up.log",
         "daemon-unreachable",
     )
+
+
+def test_a_channel_that_is_not_connected(bxctl: Bxctl, well: Fakes, home: Path) -> None:
+    state = loop.ChannelState(channel="mattermost", why="HTTP 401 x\x1b[2J", runbook="mattermost-refused")
+    well.answer("owner-loop", loop.Channels, loop.ChannelsReply(channels=[state]))
+    told = "mattermost: is not connected: HTTP 401 x\\u{1b}[2J"
+    assert _problems(bxctl, well) == [(told, f"tail {home}/state/bxctl/up.log", "mattermost-refused")]
+    well.answer("owner-loop", loop.Channels, loop.ChannelsReply(channels=[msgspec.structs.replace(state, why=None)]))
+    assert _problems(bxctl, well, 0) == []
 
 
 def test_left_out_entries_are_named_with_their_rule(bxctl: Bxctl, well: Fakes, home: Path) -> None:

@@ -220,6 +220,10 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
         ],
         "total": 1,
     },
+    loop.Channels: {},
+    loop.ChannelsReply: {
+        "channels": [{"channel": "mattermost", "why": "HTTP 401", "runbook": "mattermost-refused"}],
+    },
     loop.SessionLog: {"session": _SESSION, "first": 0},
     loop.SessionLogReply: {"records": [{"kind": "user", "text": "hello"}], "next": None},
     spans.Span: {

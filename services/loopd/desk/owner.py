@@ -1,5 +1,6 @@
-"""The owner's socket, `run/owner-loop/admin.sock`: chat, stop, sessions and their logs, approvals handed on, backup."""
+"""The owner's socket, `run/owner-loop/admin.sock`: chat, stop, sessions, logs, channels, approvals, backup."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
@@ -14,6 +15,9 @@ from loopd.session.store import Store
 from proto.labels import Label
 from proto.messages.broker import ApprovalAnswer
 from proto.messages.loop import (
+    Channels,
+    ChannelsReply,
+    ChannelState,
     Chat,
     ChatDone,
     ChatFailed,
@@ -28,7 +32,7 @@ from proto.messages.wire import Backup, Ok
 from proto.role.backup import send
 from proto.role.serve import Connection
 
-Request = Chat | ChatStop | Sessions | SessionLog | ApprovalAnswer | Backup
+Request = Chat | ChatStop | Sessions | SessionLog | Channels | ApprovalAnswer | Backup
 _SHOWN: int = 20
 _MOST_SHOWN: int = 1000
 
@@ -37,13 +41,20 @@ class OwnerDesk:
     """Answers the owner. Turns run in `tasks`, and outlive the connection that began them."""
 
     def __init__(
-        self, tasks: anyio.abc.TaskGroup, conversations: Conversations, store: Store, broker: BrokerPort, home: Path
+        self,
+        tasks: anyio.abc.TaskGroup,
+        conversations: Conversations,
+        store: Store,
+        broker: BrokerPort,
+        home: Path,
+        channels: Callable[[], list[ChannelState]],
     ) -> None:
         self._tasks = tasks
         self._conversations = conversations
         self._store = store
         self._broker = broker
         self._home = home
+        self._channels = channels
 
     async def answer(self, request: Request, connection: Connection) -> msgspec.Struct:
         """The last frame of the answer to a request."""
@@ -60,6 +71,8 @@ class OwnerDesk:
                     summary.records, self._store, request.session, max(0, request.first)
                 )
                 return SessionLogReply(records=found, next=next_number)
+            case Channels():
+                return ChannelsReply(channels=self._channels())
             case ApprovalAnswer():
                 await self._broker.answer(request)
                 return Ok()

@@ -24,6 +24,7 @@ from loopd.conversations import Conversations
 from loopd.ports.broker import BrokerPort
 from loopd.ports.mattermost import Gone, MattermostPort, Message, Refused, Socket
 from proto.faults import Fault
+from proto.messages.loop import ChannelState
 from proto.role.log import logger
 
 SESSIONS: Final = "mm-"
@@ -52,6 +53,12 @@ class Channel:
         self._moved = anyio.Event()
         self._socket: Socket | None = None
         self._listening: anyio.CancelScope | None = None
+        self._trouble: tuple[str, str | None] | None = ("it has not connected yet", None)
+
+    def state(self) -> ChannelState:
+        """How it is now, for the owner."""
+        why, runbook = (None, None) if self._trouble is None else self._server.waiting or self._trouble
+        return ChannelState(channel="mattermost", why=why, runbook=runbook)
 
     async def run(self) -> None:
         """Run until cancelled, and leave the rest of loopd alone.
@@ -63,11 +70,14 @@ class Channel:
             try:
                 await self._serve()
             except CallRefused as refused:
+                self._trouble = str(refused), "mattermost-refused"
                 logger().error("mattermost-refused", why=str(refused), runbook="mattermost-refused")
             except Fault as fault:
+                self._trouble = fault.message, fault.runbook
                 logger().error("mattermost-not-started", why=fault.message, runbook=fault.runbook)
                 return
             except Exception:  # noqa: BLE001  (one post that trips the channel must not end the terminal's sessions)
+                self._trouble = "it failed, and begins again", "internal"
                 logger().exception("mattermost-failed")
             await anyio.sleep(self._config.reconnect_most_s)
 
@@ -144,6 +154,7 @@ class Channel:
                     # A send can wait for ever on a connection that is half open: the next tick must come all the same.
                     self._tasks.start_soon(self._ping)
                 case links.Drop(why):
+                    self._trouble = why, "mattermost-unreachable"
                     logger().warning("mattermost-broken", why=why, runbook="mattermost-unreachable")
                     self._feed.broken()
                     if self._listening is not None:
@@ -184,6 +195,7 @@ class Channel:
                 self._socket = None
 
     async def _broken(self, why: str, rest_s: float | None, runbook: str = "mattermost-unreachable") -> None:
+        self._trouble = why, runbook
         logger().warning("mattermost-broken", why=why, runbook=runbook)
         self._feed.broken()
         await self._linked(links.Broken(why, rest_s))
@@ -198,6 +210,7 @@ class Channel:
         data = data if isinstance(data, dict) else {}
         seq = seq if isinstance(seq, int) else 0
         if name == _HELLO:
+            self._trouble = None
             logger().info("mattermost-connected", connection=str(data.get("connection_id", "")))
             self._fed(feeds.Hello(str(data.get("connection_id", "")), seq))
             for question in self._asked.open():

@@ -62,6 +62,8 @@ class Server:
         self._sleep = sleep
         self.wall = wall
         self._names: dict[str, str] = {}
+        self.waiting: tuple[str, str] | None = None
+        """Why the last request that was tried waits, and the runbook's entry; None when it was answered."""
 
     async def me(self) -> tuple[str, str]:
         """The id and the name of the bot's own user."""
@@ -242,7 +244,9 @@ class Server:
         failures = 0
         while True:
             try:
-                return await act()
+                done = await act()
+                self.waiting = None
+                return done
             except Gone as gone:
                 why, wait_s = str(gone), None
             except Passing as passing:
@@ -250,7 +254,7 @@ class Server:
             if wait_s is None:
                 wait_s = rest(failures, self._most_s, random.random())  # noqa: S311  (spreads load, hides nothing)
             failures += 1
-            waits(what.partition("?")[0], why, wait_s)
+            self.waiting = why, waits(what.partition("?")[0], why, wait_s)
             await self._sleep(min(wait_s, self._most_s))
 
 
@@ -271,10 +275,11 @@ class Passing(Exception):
         return wait_of(self._reply, wall_s)
 
 
-def waits(what: str, why: str, wait_s: float) -> None:
-    """Say to the log that something is waited for: a token that is refused is the owner's to mend."""
+def waits(what: str, why: str, wait_s: float) -> str:
+    """Say to the log that something is waited for; the runbook's entry: a bad token is the owner's to mend."""
     runbook = "mattermost-refused" if why.startswith("HTTP 401") else "mattermost-unreachable"
     logger().warning("mattermost-waits", what=what, why=why, wait_s=round(wait_s, 2), runbook=runbook)
+    return runbook
 
 
 def wait_of(reply: Reply, wall_s: float) -> float | None:
