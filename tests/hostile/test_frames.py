@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.box import DAEMONS, running
-from tests.hostile.frames import attack_daemon
+from tests.e2e.box import DAEMONS
+from tests.hostile.frames import alone, attack_daemon
 
 
 @pytest.mark.e2e
@@ -13,5 +13,5 @@ from tests.hostile.frames import attack_daemon
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("daemon", DAEMONS)
 def test_hostile_frames_cost_a_daemon_nothing(home: Path, daemon: str) -> None:
-    with running(home, daemon) as box:
+    with alone(home, daemon) as box:
         assert attack_daemon(box, daemon, 2_000, seed=20260924)
