@@ -239,3 +239,19 @@ async def test_many_answers_of_others_are_audited_one_after_the_other(
             server.say(server.owner, server.town, "approve", root)
             await until(lambda: "done" in outside.said(server.town, root))
     assert most == 1
+
+
+async def test_a_server_that_takes_no_edit_gets_the_answer_in_a_new_post(home: Path) -> None:
+    """It may let posts be edited for five minutes, and the owner may be asked for an hour."""
+    with threads(home, [ASKS, {"text": "done"}], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            server.faults.answer_next(99, "/patch", 400, page=False)
+            server.say(server.owner, server.dm, "approve", root)
+            await until(lambda: outside.said(server.dm, root)[-1] == "done")
+            last = server.say(server.owner, server.dm, "and now?")
+            await outside.answered(server.dm, "yes", root=last)
+        assert outside.said(server.dm, root).count("done") == 1

@@ -159,6 +159,11 @@ class Answer:
             try:
                 await self._do(step)
             except CallRefused as refused:
+                if isinstance(step, Edit) and not self.growing.is_stuck:
+                    # The server lets posts be edited for a while only, or somebody has deleted it.
+                    logger().warning("mattermost-not-edited", why=str(refused))
+                    self.growing.stuck()
+                    continue
                 logger().error("mattermost-not-posted", why=str(refused), runbook="mattermost-not-posted")
                 return False
         return True

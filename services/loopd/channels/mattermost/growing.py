@@ -44,6 +44,9 @@ class Growing:
         self._doing = ""
         self._final: str | None = None
         self._next_s = 0.0
+        self._kept = 0
+        """So many posts stay as they are: the answer is in those behind them."""
+        self.is_stuck = False
 
     @property
     def is_over(self) -> bool:
@@ -77,6 +80,18 @@ class Growing:
         self._posted[step.part] = _Posted(post, step.text)
         self._next_s = now_s + self._every_s
 
+    def stuck(self) -> None:
+        """A post takes no other text: it stays as it is, and the final form, once it is there, goes into new ones.
+
+        Until then nothing more is posted, or a server that takes no edit at all would get a post for each.
+        """
+        self.is_stuck = True
+        there = [self._posted[number].text for number in sorted(self._posted)]
+        parts = self._parts()
+        # After a crash it may stand behind such posts already.
+        begins = (begin for begin in range(len(there)) if there[begin : begin + len(parts)] == parts)
+        self._kept = next(begins, len(there))
+
     def later(self, until_s: float) -> None:
         """The server takes nothing before a time."""
         self._next_s = max(self._next_s, until_s)
@@ -94,12 +109,15 @@ class Growing:
             return self._final
         return f"{''.join(self._words).strip()}\n\n{self._doing}".strip()
 
-    def _step(self) -> Create | Edit | None:
+    def _parts(self) -> list[str]:
         wanted = self._wanted()
-        if not wanted:
+        return [part.text for part in divide(wanted, self._limit)] if wanted else []
+
+    def _step(self) -> Create | Edit | None:
+        parts = self._parts()
+        if not parts or (self.is_stuck and self._final is None):
             return None
-        parts = [part.text for part in divide(wanted, self._limit)]
-        for number, text in enumerate(parts, 1):
+        for number, text in enumerate(parts, self._kept + 1):
             posted = self._posted.get(number)
             if posted is None:
                 return Create(number, text)
@@ -107,6 +125,6 @@ class Growing:
                 return Edit(number, posted.post, text)
         for number in sorted(self._posted):
             posted = self._posted[number]
-            if number > len(parts) and posted.text != ELSEWHERE and self._final is not None:
+            if number > self._kept + len(parts) and posted.text != ELSEWHERE and self._final is not None:
                 return Edit(number, posted.post, ELSEWHERE)
         return None

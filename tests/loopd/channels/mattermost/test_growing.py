@@ -77,6 +77,32 @@ def test_what_is_in_the_thread_already_is_not_made_again() -> None:
     assert growing.is_over
 
 
+def test_a_post_that_takes_no_other_text_stays_and_the_final_form_is_posted_behind_it() -> None:
+    thread = Thread(Growing(400, 0.0))
+    thread.growing.do("recall")
+    thread.do()
+    thread.growing.say("Let me")
+    thread.growing.stuck()
+    thread.growing.say(" think.")
+    assert thread.growing.next() is None
+    thread.growing.end("word " * 150)
+    while thread.do():
+        pass
+    assert thread.growing.is_over
+    assert list(thread.posts) == ["post-1", "post-2", "post-3"]
+    assert "".join(thread.posts[name] for name in ("post-2", "post-3")) == "word " * 150
+
+
+def test_a_final_form_that_stands_behind_such_a_post_is_not_posted_again() -> None:
+    growing = Growing(400, 0.0)
+    growing.found(1, "p", "*recall …*")
+    growing.found(2, "q", "The answer")
+    growing.end("The answer")
+    assert growing.next() == Edit(1, "p", "The answer")
+    growing.stuck()
+    assert growing.is_over
+
+
 @given(st.lists(st.text(max_size=300), max_size=12), st.text(min_size=1, max_size=1500))
 def test_in_the_end_the_thread_holds_the_answer_and_nothing_is_made_twice(words: list[str], final: str) -> None:
     thread = Thread(Growing(400, 1.0))
