@@ -68,7 +68,7 @@ def test_a_long_message_comes_whole(world: World) -> None:
         take(socket)
         server.say(server.owner, server.dm, "ü" * 500_000)
         assert len(json.loads(take(socket)["data"]["post"])["message"]) == 500_000
-        server.tell("noise", {"text": "x" * (5 << 20)})
+        server.tell("noise", {"text": "x" * (9 << 20)})
         with pytest.raises(ConnectionClosed):
             socket.recv(timeout=5)
 
