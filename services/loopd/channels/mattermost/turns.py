@@ -145,9 +145,10 @@ class Turns:
             # The thread cannot even be read: nothing can be posted to it either.
             logger().error("mattermost-not-read", why=str(refused), runbook="mattermost-not-posted")
             last = ChatFailed(session=None, code="internal", message="the thread cannot be read", runbook=None)
-        for question in self._asked.open():
-            if question.thread == work.post.thread:
-                self._asked.close(question.approval)
+        finally:
+            for question in self._asked.open():
+                if question.thread == work.post.thread:
+                    self._asked.close(question.approval)
         if isinstance(last, ChatDone):
             answer.end(last.text)
         else:
