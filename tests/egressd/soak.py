@@ -59,7 +59,8 @@ class BadDay:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the calls of one connection."""
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        # Also when it is still open as the day ends: the loop must not be gone before it.
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = next(
@@ -70,7 +71,6 @@ class BadDay:
                 self.drawn[fault] += 1
                 if not await self._answer(fault, writer):
                     break
-        writer.close()
 
     async def _answer(self, fault: str, writer: asyncio.StreamWriter) -> bool:
         """Answer, or do what the fault says; whether the connection goes on."""
