@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from loopd.channels.mattermost import server as server_module
+from loopd.channels.mattermost import turns
 from loopd.ports import mattermost
 from loopd.ports.broker import BrokerPort
 from proto.messages.broker import ApprovalAnswer, ApprovalIgnored
@@ -255,3 +256,22 @@ async def test_a_server_that_takes_no_edit_gets_the_answer_in_a_new_post(home: P
             last = server.say(server.owner, server.dm, "and now?")
             await outside.answered(server.dm, "yes", root=last)
         assert outside.said(server.dm, root).count("done") == 1
+
+
+async def test_a_turn_that_trips_over_its_question_leaves_none_open(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trip(_: str) -> str:
+        raise ArithmeticError
+
+    monkeypatch.setattr(turns, "block", trip)
+    with threads(home, [ASKS], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        outside.broker.tools["recall"] = Says("found", asks=True)
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "do it")
+            await until(lambda: len(outside.model.requests) == 1)
+            other = server.say(server.owner, server.dm, "and you?")
+            await outside.answered(server.dm, "yes", root=other)
+            server.say(server.owner, server.dm, "approve", root)
+            await until(lambda: [one.why for one in outside.broker.of(ApprovalIgnored)] == ["late"])
