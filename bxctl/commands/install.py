@@ -88,11 +88,11 @@ def _place(prefix: Path | None, *, user: bool) -> Place:
     for path in (place.prefix, place.home):
         if not _CAN_STAND_IN_A_UNIT.fullmatch(path):
             raise Fault("config-invalid", f"{path}: a unit can name a path of letters, digits and ._@+- only")
-    programs, home = Path(place.prefix), Path(place.home)
+    programs, home = Path(os.path.realpath(place.prefix)), Path(os.path.realpath(place.home))
     if programs.is_relative_to(home) or home.is_relative_to(programs):
         raise Fault("install-failed", f"{programs}: the programs and the home {home} must lie apart")
     # Before anything is done, or said to be: what is there goes when the programs are renewed or removed.
-    refuse_another(programs)
+    refuse_another(Path(place.prefix))
     return place
 
 

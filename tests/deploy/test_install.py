@@ -170,7 +170,7 @@ def test_what_is_not_ours_is_neither_renewed_nor_removed(tmp_path: Path, verb: s
 
 
 @ROOT
-@pytest.mark.parametrize("prefix", ["/var/lib/boxmaker", "/var/lib/boxmaker/programs", "/var/lib"])
+@pytest.mark.parametrize("prefix", ["/var/lib/boxmaker", "/opt/../var/lib/boxmaker/programs", "/var/lib"])
 def test_programs_and_home_lie_apart(prefix: str) -> None:
     said = _bxctl("install", "--dry-run", "--prefix", prefix)
     assert (said.returncode, said.stdout) == (1, "")
