@@ -36,7 +36,8 @@ class Credentials:
         """
         value = self._looked_up(name)
         if not value:
-            raise Fault("credential-missing", f"the destination's credential {name} is not set")
+            what = f"the destination's credential {name} is not set; give it with: bxctl credential set {name}"
+            raise Fault("credential-missing", what)
         return _usable(name, value)
 
     def find_gateway(self, name: str | None) -> str:

@@ -82,7 +82,7 @@ class OwnerDesk:
         try:
             places = self._destinations.all()
         except Fault as fault:
-            return egress.DestinationsReply(destinations=[], problem=str(fault))
+            return egress.DestinationsReply(destinations=[], problem=fault.message.removeprefix("refused: "))
         rows = [
             egress.DestinationRow(
                 destination=name,
