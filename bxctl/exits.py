@@ -14,7 +14,7 @@ MEANINGS: Final = {
     FAILED: "refused or failed; the sentence is on standard error",
     USAGE: "the command line is wrong",
     UNREACHABLE: "a daemon does not answer",
-    PROBLEMS: "verify or doctor found problems",
+    PROBLEMS: "what was looked at has problems: verify, doctor, grants, policy, prices, backup",
     INTERRUPTED: "stopped by ^C",
 }
 

@@ -12,8 +12,14 @@ from proto.escape import clip
 from proto.ids import ApprovalId, is_session_id
 from proto.role.clock import now, parse, stamp
 
-MOST: Final = 10**18 - 1
+_MOST: Final = 10**18 - 1
 """What a number on the wire holds in any case."""
+
+
+def at_most(last: int | None) -> int | None:
+    """How many of a list are asked for, as it can go on the wire."""
+    return None if last is None else min(last, _MOST)
+
 
 Home = Annotated[
     str | None,

@@ -166,7 +166,7 @@ def journals(box: Box, row: str) -> Looked:
         if one.first_bad is not None
     )
     lines = sum(one.lines for one in reply.journals)
-    return Looked(f"journals of {socket(row).server}", f"{lines:,} lines in {len(reply.journals)} files", findings)
+    return Looked(f"journals of {socket(row).server}", f"files: {len(reply.journals)}, lines: {lines:,}", findings)
 
 
 def looks(box: Box, rows: frozenset[str], wanted: str | None) -> Iterator[Looked]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from bxctl import exits, render
-from bxctl.options import MOST, AdminSocket, Home, Json, session_id
+from bxctl.options import AdminSocket, Home, Json, at_most, session_id
 from bxctl.places import find
 from bxctl.render import flat
 from proto.canon import compact
@@ -16,7 +16,7 @@ _REST_CHARS = 120
 
 
 def decisions(
-    last: Annotated[int | None, typer.Argument(metavar="[N]", min=1, max=MOST, help="How many [default: 20]")] = None,
+    last: Annotated[int | None, typer.Argument(metavar="[N]", min=1, help="How many [default: 20]")] = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session's", callback=session_id)] = None,
     home: Home = None,
     admin_socket: AdminSocket = None,
@@ -27,7 +27,7 @@ def decisions(
     Example: bxctl decisions 50 --session chat-20260924-210203-0a1b2c
     """
     reply: DecisionsReply = find(home, None, admin_socket).ask(
-        "owner-broker", Decisions(last=last, session=session), DecisionsReply
+        "owner-broker", Decisions(last=at_most(last), session=session), DecisionsReply
     )
     if json:
         render.as_json(reply)

@@ -1,17 +1,15 @@
 """`bxctl memory …` and `bxctl reindex`."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from bxctl import edits
-from bxctl.options import Home, Json, MemorySocket
+from bxctl.options import Home, Json, MemorySocket, at_most
 from bxctl.places import find
 
 group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-_MOST: Final = 10**18 - 1
-"""What a number on the wire holds in any case; the journal has fewer lines."""
 Edit = Annotated[str, typer.Argument(metavar="ID", help="The edit's id, YYYY-MM-DD-NNNN")]
 
 
@@ -26,7 +24,7 @@ def log(
 
     Example: bxctl memory log 20
     """
-    return edits.log(find(home, memory_socket), None if last is None else min(last, _MOST), json=json)
+    return edits.log(find(home, memory_socket), at_most(last), json=json)
 
 
 @group.command()

@@ -6,7 +6,7 @@ import typer
 
 from bxctl import exits, render
 from bxctl.logs import records, said
-from bxctl.options import MOST, AdminSocket, Home, Json, session_id
+from bxctl.options import AdminSocket, Home, Json, at_most, session_id
 from bxctl.places import Box, find
 from proto.faults import Fault
 from proto.labels import Label
@@ -18,7 +18,7 @@ def sessions(
     session: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="Show the log of this one", callback=session_id)
     ] = None,
-    last: Annotated[int | None, typer.Option("--last", "-n", min=1, max=MOST, help="How many [default: 20]")] = None,
+    last: Annotated[int | None, typer.Option("--last", "-n", min=1, help="How many [default: 20]")] = None,
     labels: Annotated[bool, typer.Option("--labels", help="As brokerd holds them: kind, destination, label")] = False,
     home: Home = None,
     admin_socket: AdminSocket = None,
@@ -33,7 +33,7 @@ def sessions(
         return _show(box, session, json=json)
     if labels:
         return _labels(box, json=json)
-    reply: SessionsReply = box.ask("owner-loop", Sessions(last=last), SessionsReply)
+    reply: SessionsReply = box.ask("owner-loop", Sessions(last=at_most(last)), SessionsReply)
     if json:
         render.as_json(reply)
         return exits.OK

@@ -51,6 +51,17 @@ def test_every_command_has_an_example(bxctl: Bxctl, path: tuple[str, ...]) -> No
     assert f"Example: bxctl {' '.join(path)}" in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_no_help_names_a_number_that_nobody_types(bxctl: Bxctl, path: tuple[str, ...]) -> None:
+    assert "99999" not in bxctl(*path, "--help").out
+
+
+@pytest.mark.parametrize("words", [["sessions", "-n", "9" * 30], ["decisions", "9" * 30], ["memory", "log", "9" * 30]])
+def test_a_number_that_is_larger_than_any_list_is_the_whole_list(bxctl: Bxctl, words: list[str]) -> None:
+    result = bxctl(*words)
+    assert (result.code, "does not answer" in result.err) == (3, True)
+
+
 @pytest.mark.parametrize("name", ["run", "up"])
 def test_up_and_run_say_how_to_name_a_provider(bxctl: Bxctl, name: str) -> None:
     out = bxctl(name, "--help").out
