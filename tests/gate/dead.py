@@ -14,6 +14,7 @@ PRODUCT = ("proto", "services", "bxctl")
 ALIVE = {
     "_missing_": "enum calls it",
     "PATHS": "a table that the tests and the generated pages read",
+    "extra_attributes": "anyio's streams are asked through it",
     "erase": "what the chain must survive; until a daemon erases, the tests alone do",
     "main": "a console script",
 }
