@@ -6,6 +6,7 @@ carries a session's words a refusal of egressd's with that code.
 """
 
 import asyncio
+import contextlib
 import threading
 from pathlib import Path
 from typing import Self
@@ -59,6 +60,9 @@ class Gateway:
 
     async def _end(self) -> None:
         if self._listener is not None:
+            # asyncio forgets a connection that it has accepted and not taken up when its server is closed.
+            while any("_accept_connection2" in str(one.get_coro()) for one in asyncio.all_tasks()):  # noqa: ASYNC110  (none)
+                await asyncio.sleep(0)
             self._listener.close()
         for task in self._tasks:
             task.cancel()
@@ -76,7 +80,7 @@ class Gateway:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
-            writer.close()
+            await _closed(writer)
             self._tasks.discard(task)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -113,7 +117,14 @@ async def _splice(first: bytes, here: Ends, there: Ends) -> None:
     finally:
         for way in ways:
             way.cancel()
-        there[1].close()
+        await _closed(there[1])
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Close a connection to its end: one that is closed when the loop stops is told of as forgotten."""
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
