@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from loopd.channels.mattermost import server as server_module
+from loopd.channels.mattermost import threads as threads_module
 from loopd.channels.mattermost import turns
 from loopd.ports import mattermost
 from loopd.ports.broker import BrokerPort
@@ -265,6 +266,7 @@ async def test_a_turn_that_trips_over_its_question_leaves_none_open(
         raise ArithmeticError
 
     monkeypatch.setattr(turns, "block", trip)
+    monkeypatch.setattr(threads_module, "_TRIES_AGAIN", 0)
     with threads(home, [ASKS], otherwise={"text": "yes"}) as outside:
         server = outside.server
         outside.broker.tools["recall"] = Says("found", asks=True)
@@ -275,3 +277,26 @@ async def test_a_turn_that_trips_over_its_question_leaves_none_open(
             await outside.answered(server.dm, "yes", root=other)
             server.say(server.owner, server.dm, "approve", root)
             await until(lambda: [one.why for one in outside.broker.of(ApprovalIgnored)] == ["late"])
+
+
+async def test_a_post_that_trips_the_box_is_tried_again_before_the_next_of_its_thread(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, trips = turns.Turns.run, 2
+
+    async def tripping(self: turns.Turns, tasks: Any, work: turns.Work, *, read_before: bool) -> None:
+        nonlocal trips
+        if work.post.text == "first" and trips:
+            trips -= 1
+            raise ArithmeticError
+        await kept(self, tasks, work, read_before=read_before)
+
+    monkeypatch.setattr(turns.Turns, "run", tripping)
+    with threads(home, [], otherwise={"text": "yes"}) as outside:
+        server = outside.server
+        async with linked(outside):
+            root = server.say(server.owner, server.dm, "first")
+            await anyio.sleep(0.002)
+            server.say(server.owner, server.dm, "second", root)
+            await outside.answered(server.dm, "yes", "yes", root=root)
+        assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["first", "second"]

@@ -1,6 +1,6 @@
 """The posts of each thread one after the other, in the order of their times; several threads at once."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +16,7 @@ from proto.faults import Fault
 from proto.messages.broker import ApprovalAnswer, ApprovalIgnored
 from proto.role.log import logger
 
+_TRIES_AGAIN: Final = 2
 _EARLY: Final = 100
 """So many reactions on posts that are no question are remembered."""
 Settle = Callable[[Post, bool], None]
@@ -44,6 +45,7 @@ class Threads:
         self._asked = parts.asked
         self._people = parts.people
         self._settle = settle
+        self._rest_s = parts.config.reconnect_most_s
         self._limiter = anyio.CapacityLimiter(parts.config.turns_at_once)
         self._auditing = anyio.Lock()
         self._lanes: dict[str, _Lane] = {}
@@ -210,17 +212,22 @@ class Threads:
 
     async def _run(self, root: str, lane: _Lane) -> None:
         """Work on what waits in a thread until nothing does."""
+        failures: Counter[str] = Counter()
         async with self._limiter:
             while lane.waiting:
                 post = min(lane.waiting.values(), key=lambda one: one.place)
                 del lane.waiting[post.id]
-                lane.work = self._turns.work(post, self._questioned, self._waits)
-                lane.work.stopping, lane.stopping = lane.stopping, False
-                if await self._work(root, lane.work, is_old=post.id in lane.old):
-                    self._settle(post, True)
-                lane.work = None
-                lane.old.discard(post.id)
+                lane.work = work = self._turns.work(post, self._questioned, self._waits)
+                work.stopping, lane.stopping = lane.stopping, False
+                done, lane.work = await self._work(root, work, is_old=post.id in lane.old), None
                 self._take_words(root)
+                if done:
+                    self._settle(post, True)
+                    lane.old.discard(post.id)
+                elif failures[post.id] < _TRIES_AGAIN:
+                    failures[post.id] += 1
+                    lane.waiting.setdefault(post.id, work.edited or work.post)
+                    await anyio.sleep(self._rest_s)
             # In the same breath as the last look: a post that comes now finds no lane, and makes one.
             del self._lanes[root]
 
@@ -234,7 +241,7 @@ class Threads:
             if work.is_heard:
                 self._read[root] = work.post.order
         except Exception:  # noqa: BLE001  (one post must not keep the others from being answered)
-            # It is not done with, so that the next start tries it again.
+            # It is not done with: it is tried again, and by the next start after that.
             logger().exception("mattermost-post-failed", session=f"mm-{root}", post=work.post.id)
             return False
         return True
