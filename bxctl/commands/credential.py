@@ -41,7 +41,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as ANTHROPIC_API
 
 @group.command("set")
 def set_(name: Name, home: Home = None, json: Json = False) -> int:
-    """Keep a key in credentials.env, from standard input; egressd reads it again by itself.
+    """Keep a key in credentials.env.
+
+    It is asked for, or read from standard input; egressd finds it at the next call.
 
     Example: bxctl credential set ANTHROPIC_API_KEY < key.txt
     """

@@ -63,10 +63,10 @@ def usage(
 def cost(
     since: Since = None, session: Session = None, chart: Chart = False, home: Home = None, json: Json = False
 ) -> int:
-    """List what sessions cost in US dollars, and in tokens what has no price: the dearest first; exits 4 for prices.
+    """List what sessions cost in US dollars, and in tokens what has no price: the dearest first.
 
     A `+` says that it cost more: a model without a price was used, or a call was cut before its count was known. Plan
-    is what ran on a login or with no key; harness is a program's own account.
+    is what ran on a login or with no key; harness is a program's own account. Exits 4 when prices.toml cannot be used.
 
     Example: bxctl cost --since today
     """
