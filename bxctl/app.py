@@ -1,5 +1,6 @@
 """Typer's tree of commands: the only place that knows them all. Each module of `commands` registers its own."""
 
+import inspect
 from collections.abc import Callable
 from typing import Annotated
 
@@ -84,10 +85,18 @@ def build() -> typer.Typer:
         "credential": credential.group,
         "policy": policy.group,
     }.items():
-        app.add_typer(group, name=name, help=contents.one_line(name))
+        app.add_typer(_whole(group), name=name, help=contents.one_line(name))
     # A command of its own as well, whose help says more.
-    app.add_typer(prices.group, name="prices", short_help=contents.one_line("prices"))
+    app.add_typer(_whole(prices.group), name="prices", short_help=contents.one_line("prices"))
     return app
+
+
+def _whole(group: typer.Typer) -> typer.Typer:
+    """A group whose page has the whole first sentence of each verb, where typer would cut it."""
+    for verb in group.registered_commands:
+        first, _, _ = (inspect.getdoc(verb.callback) or "").partition("\n\n")
+        verb.short_help = " ".join(first.split())
+    return group
 
 
 def run(argv: list[str]) -> int:

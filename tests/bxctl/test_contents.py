@@ -51,6 +51,11 @@ def test_every_command_has_an_example(bxctl: Bxctl, path: tuple[str, ...]) -> No
     assert f"Example: bxctl {' '.join(path)}" in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize("group", ["memory", "context", "credential", "policy", "prices"])
+def test_no_line_of_a_group_is_cut(bxctl: Bxctl, group: str) -> None:
+    assert "..." not in bxctl(group, "--help").out.split("Commands:")[1]
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_no_help_names_a_number_that_nobody_types(bxctl: Bxctl, path: tuple[str, ...]) -> None:
     assert "99999" not in bxctl(*path, "--help").out
