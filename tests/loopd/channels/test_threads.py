@@ -237,16 +237,15 @@ async def test_above_the_ceiling_of_its_channel_nothing_is_posted_and_the_post_i
     with threads(home, [{"text": "a secret"}]) as outside:
         server = outside.server
         outside.gateway.refuse = "ceiling"
-        kept = home / "state" / "loopd" / "mattermost" / "channels" / f"{server.dm['id']}.json"
         outside.broker.tools["recall"] = Says("x", label=Label(DataClass.SECRET, untrusted=False))
         async with linked(outside):
             root = server.say(server.owner, server.dm, "go")
             await until(lambda: any("POST /mattermost/api/v4/posts" in asked for asked in outside.gateway.asked))
-            # It is done with when the channel's file has it.
-            await until(lambda: root["id"] in (kept.read_text() if kept.exists() else ""))
+            await outside.done(root)
             outside.gateway.refuse = None
             other = server.say(server.owner, server.dm, "else")
             await until(lambda: len(outside.said(server.dm, other)) == 1)
+            await outside.done(other)
         async with linked(outside):
             last = server.say(server.owner, server.dm, "last")
             await until(lambda: len(outside.said(server.dm, last)) == 1)

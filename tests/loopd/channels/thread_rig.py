@@ -5,6 +5,9 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
+from loopd.channels.mattermost.ledger import Kept
 from proto.sockets import socket
 from tests.fakes.brokerd import FakeBrokerd
 from tests.fakes.gateway import Gateway
@@ -48,9 +51,25 @@ class Threads(NamedTuple):
         posts = self.server.posts(channel, root)
         return [post["message"] for post in posts if post["user_id"] == self.server.bot["id"]]
 
-    async def answered(self, channel: Map, *texts: str, root: Map | None = None) -> None:
-        """Wait until the bot's posts are these."""
+    async def shown(self, channel: Map, *texts: str, root: Map | None = None) -> None:
+        """Wait until the bot's posts are these; the last may still be a draft."""
         await until(lambda: self.said(channel, root) == list(texts))
+
+    async def answered(self, channel: Map, *texts: str, root: Map | None = None) -> None:
+        """Wait until the bot's posts are these, and what they answer is done with: a loopd that ends repeats nothing."""
+        await self.shown(channel, *texts, root=root)
+        await self.done(
+            *(post for post in self.server.posts(channel, root) if post["user_id"] == self.server.owner["id"])
+        )
+
+    async def done(self, *posts: Map) -> None:
+        """Wait until loopd is done with posts: its file of their channel says so."""
+        await until(lambda: all(map(self._is_done, posts)))
+
+    def _is_done(self, post: Map) -> bool:
+        path = self.world.home / "state/loopd/mattermost/channels" / f"{post['channel_id']}.json"
+        kept = msgspec.json.decode(path.read_bytes(), type=Kept) if path.exists() else Kept()
+        return post["id"] in kept.done or (post["create_at"], post["id"]) <= (kept.at, kept.post)
 
     def log(self, root: Map) -> list[Map]:
         """The records of a thread's session."""
