@@ -18,7 +18,7 @@ def main() -> int:
         return 0
     if made:
         return made
-    tests = [".venv-3.13/bin/python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
+    tests = [".venv-3.13/bin/python", "-m", "pytest", "-q", "-n", "3", "--dist", "worksteal"]
     tests += ["-m", "not peers and not kill and not slow"]
     return subprocess.run(tests, check=False).returncode
 

@@ -18,7 +18,7 @@ def _module(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-m", *words)
 
 
-_PYTEST = ("pytest", "-q", "-n", "2", "--dist", "worksteal")
+_PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal", "--durations=15")
 
 STEPS = (
     Step("format", "one hand", (_module("ruff", "format", "--check", "--quiet", "."),)),
