@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from proto import frame
-from proto.faults import FAULTS, Fault
-from proto.messages.wire import Error
+from proto.faults import Fault
+from proto.role.replies import decoder, reply
 
 
 def ask(
@@ -37,27 +37,15 @@ def ask_stream(
     timeout_s: float | None = 30.0,
 ) -> Iterator[Any]:
     """The replies until the daemon closes; `timeout_s` bounds the wait for each. Raises as `ask`."""
-    decoder = frame.Decoder((Error, *replies))
     with _connected(path, timeout_s) as connection:
         # A broken pipe: refused before it was read, and the answer says why.
         with contextlib.suppress(BrokenPipeError):
             connection.sendall(frame.pack(request))
         try:
             while header := _exactly(connection, frame.HEADER_BYTES):
-                yield _decoded(decoder, _exactly(connection, frame.body_length(header)))
+                yield reply(decoder(replies), _exactly(connection, frame.body_length(header)))
         except (TimeoutError, ConnectionError) as error:
             raise Fault("peer-unreachable", f"{path}: {str(error) or 'no answer'}") from None
-
-
-def _decoded(decoder: frame.Decoder, body: bytes) -> Any:
-    try:
-        answer = decoder.decode(body)
-    except Fault as fault:
-        raise Fault("reply-unexpected", fault.message) from None
-    if isinstance(answer, Error):
-        code = answer.code if answer.code in FAULTS else "internal"
-        raise Fault(code, answer.message)
-    return answer
 
 
 def _connected(path: Path, timeout_s: float | None) -> socket.socket:

@@ -7,7 +7,6 @@ A request takes the trace along that is under way.
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ import msgspec
 
 from proto import frame
 from proto.faults import Fault
-from proto.messages.wire import Error, Request
+from proto.messages.wire import Request
 from proto.role import raw, trace
+from proto.role.replies import decoder, reply
 
 _RETRY_SECONDS = 0.1
 _CROWDED_SECONDS = 5.0
@@ -43,7 +43,7 @@ async def call(
         body = await _body(connection, bytearray(), timeout_s, unreachable)
     if body is None:
         raise Fault(unreachable)
-    return _answer(_decoder(replies), body)
+    return reply(decoder(replies), body)
 
 
 @asynccontextmanager
@@ -60,12 +60,12 @@ async def stream(
     Leaving the block closes the connection. Raises as `call`, from the block's entry or from the iteration.
     """
     with await _asked(path, request, connect_within_s, unreachable) as connection:
-        yield _replies(connection, _decoder(replies), timeout_s, unreachable)
+        yield _replies(connection, decoder(replies), timeout_s, unreachable)
 
 
 async def _replies(
     connection: socket.socket,
-    decoder: frame.Decoder,
+    decoding: frame.Decoder,
     timeout_s: float | None,
     unreachable: str,
 ) -> AsyncIterator[Any]:
@@ -74,22 +74,7 @@ async def _replies(
         body = await _body(connection, buffer, timeout_s, unreachable)
         if body is None:
             return
-        yield _answer(decoder, body)
-
-
-@cache
-def _decoder(replies: tuple[type[msgspec.Struct], ...]) -> frame.Decoder:
-    return frame.Decoder((Error, *replies))
-
-
-def _answer(decoder: frame.Decoder, body: bytes) -> Any:
-    try:
-        answer = decoder.decode(body)
-    except Fault as fault:
-        raise Fault("reply-unexpected", fault.message) from None
-    if isinstance(answer, Error):
-        raise _fault(answer)
-    return answer
+        yield reply(decoding, body)
 
 
 async def _body(
@@ -156,11 +141,3 @@ def _traced(request: msgspec.Struct) -> msgspec.Struct:
     if under_way is None or not isinstance(request, Request) or request.trace is not None:
         return request
     return msgspec.structs.replace(request, trace=under_way)
-
-
-def _fault(error: Error) -> Fault:
-    """The fault that an error frame tells of; a code that is not known here is `internal` with its message."""
-    try:
-        return Fault(error.code, error.message)
-    except KeyError:
-        return Fault("internal", f"{error.code}: {error.message}")

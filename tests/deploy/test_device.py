@@ -14,7 +14,7 @@ from tests.deploy.device import Device, talking
 from tests.e2e.box import DAEMONS
 from tests.fakes.mattermost.state import Map
 from tests.fakes.model import Reply, calls
-from tests.fakes.page import serve_page
+from tests.fakes.page import FETCH, serve_page
 
 pytestmark = MARKS
 
@@ -23,14 +23,6 @@ FACT = "The launch window moved to Thursday."
 TEA = "Likes tea."
 UTC = "The owner prefers answers in UTC."
 NEWS = "The release moved to March."
-FETCH = """tool = "http_fetch"
-mode = "ask"
-max_taint = "private"
-result_class = "private"
-untrusted = true
-hosts = ["127.0.0.1"]
-loopback = true
-"""
 
 
 @pytest.fixture(scope="module")

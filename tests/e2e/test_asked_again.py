@@ -12,17 +12,10 @@ import pytest
 from proto.messages import broker, loop
 from tests.e2e.box import Box, Said, running
 from tests.fakes.model import FakeModel
+from tests.fakes.page import FETCH
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-_GRANT = """tool = "http_fetch"
-mode = "ask"
-max_taint = "private"
-result_class = "private"
-untrusted = true
-hosts = ["127.0.0.1"]
-loopback = true
-"""
 _URL = "http://127.0.0.1:9/nothing-listens"
 
 
@@ -35,7 +28,7 @@ def model(home: Path) -> Iterator[FakeModel]:
 @pytest.fixture
 def box(home: Path, model: FakeModel) -> Iterator[Box]:
     (home / "grants").mkdir(mode=0o700)
-    (home / "grants" / "http_fetch.toml").write_text(_GRANT)
+    (home / "grants" / "http_fetch.toml").write_text(FETCH)
     fetch = {"tool": "http_fetch", "arguments": {"url": _URL}}
     model.script = [{"calls": [{"name": "call_tool", "arguments": fetch}]}, {"text": "done"}]
     with running(home, model=model.url) as running_box:

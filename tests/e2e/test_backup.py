@@ -22,18 +22,11 @@ from proto.messages import broker, egress, loop, memory, wire
 from proto.role.ask import ask_stream
 from tests.e2e.box import Box, running
 from tests.fakes.model import FakeModel
+from tests.fakes.page import FETCH
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 WRITERS = 8
-_GRANT = """tool = "http_fetch"
-mode = "ask"
-max_taint = "private"
-result_class = "private"
-untrusted = true
-hosts = ["127.0.0.1"]
-loopback = true
-"""
 
 
 @pytest.fixture
@@ -89,7 +82,7 @@ def _files(home: Path) -> dict[str, bytes]:
 
 def test_a_box_that_is_put_back_is_the_same_box(home: Path, model: FakeModel, tmp_path: Path) -> None:
     (home / "grants").mkdir(mode=0o700)
-    (home / "grants" / "http_fetch.toml").write_text(_GRANT)
+    (home / "grants" / "http_fetch.toml").write_text(FETCH)
     (home / "credentials.env").write_text("UP_KEY=sk-test\n")
     target = tmp_path / "x.bxbackup"
     with running(home, model=model.url) as box:

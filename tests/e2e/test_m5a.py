@@ -11,18 +11,10 @@ import pytest
 from proto.messages import broker, loop, memory, wire
 from tests.e2e.box import Box, Said, running
 from tests.fakes.model import FakeModel, Reply, calls
-from tests.fakes.page import serve_page
+from tests.fakes.page import FETCH, serve_page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-_GRANT = """tool = "http_fetch"
-mode = "auto"
-max_taint = "private"
-result_class = "private"
-untrusted = true
-hosts = ["127.0.0.1"]
-loopback = true
-"""
 _PAGE = "<html><title>News</title><body><p>The release moved to March.</p></body></html>"
 
 
@@ -35,7 +27,7 @@ def model(home: Path) -> Iterator[FakeModel]:
 @pytest.fixture
 def box(home: Path, model: FakeModel) -> Iterator[Box]:
     (home / "grants").mkdir(mode=0o700)
-    (home / "grants" / "http_fetch.toml").write_text(_GRANT)
+    (home / "grants" / "http_fetch.toml").write_text(FETCH)
     with running(home, model=model.url) as running_box:
         yield running_box
 

@@ -10,9 +10,9 @@ from tests.e2e.box import Box
 from tests.fakes.mattermost import FakeMattermost
 from tests.fakes.mattermost.thread import asked, said
 from tests.fakes.model import FakeModel, calls
+from tests.fakes.page import FETCH
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
-_FETCH = 'tool = "http_fetch"\nmode = "ask"\nmax_taint = "private"\nresult_class = "private"\nuntrusted = true\n'
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def model(home: Path) -> Iterator[FakeModel]:
 def box(home: Path, model: FakeModel, server: FakeMattermost) -> Iterator[Box]:
     box = Box(home, model=model.url)
     box.name_mattermost(server.url, server.bot_token, server.owner["id"])
-    box.write("grants/http_fetch.toml", _FETCH + 'hosts = ["127.0.0.1"]\nloopback = true\n')
+    box.write("grants/http_fetch.toml", FETCH)
     box.write(
         "config/loopd.toml",
         '[model]\ndestination = "scripted"\nname = "scripted-1"\n[mattermost]\nenabled = true\nowner = "@owner"\n'

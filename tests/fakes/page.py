@@ -5,6 +5,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+FETCH = """tool = "http_fetch"
+mode = "ask"
+max_taint = "private"
+result_class = "private"
+untrusted = true
+hosts = ["127.0.0.1"]
+loopback = true
+"""
+"""A grant by which it is fetched once the owner has said so."""
+
 
 @contextmanager
 def serve_page(html: str) -> Iterator[str]:
