@@ -27,7 +27,7 @@ def model(home: Path) -> Iterator[FakeModel]:
 @pytest.fixture
 def box(home: Path, model: FakeModel) -> Iterator[Box]:
     (home / "grants").mkdir(mode=0o700)
-    (home / "grants" / "http_fetch.toml").write_text(FETCH)
+    (home / "grants" / "http_fetch.toml").write_text(FETCH.replace('"ask"', '"auto"'))
     with running(home, model=model.url) as running_box:
         yield running_box
 
