@@ -36,6 +36,8 @@ _MOST_AT_ONCE: Final = 64
 _IN_MEMORY_BYTES: Final = 64 << 10
 _MOST_SESSIONS: Final = 4_096
 _TRIES: Final = 3
+_MANY: Final = 512
+"""When so many wait in the outbox they are handed over whether calls leave or not: it must not fill up."""
 _LULL_S: Final = 0.02
 _LONGEST_TO_WRITE_S: Final = 0.2
 _LONGEST_TO_SEND_S: Final = 2.0
@@ -196,7 +198,8 @@ class Contexts:
         while True:
             self._written = anyio.Event()
             while some := self._outbox.oldest(_MOST_AT_ONCE):
-                await self._lull(_LONGEST_TO_SEND_S)
+                if len(self._outbox) < _MANY:
+                    await self._lull(_LONGEST_TO_SEND_S)
                 for path in some:
                     if (why := await self._sent(path)) is not None:
                         self.dropped += 1

@@ -63,7 +63,8 @@ class Outbox:
         self._most_bytes = most_bytes
         for path in folder.glob(".*.tmp"):
             path.unlink()
-        self._sizes = {path: path.stat().st_size for path in sorted(folder.glob(f"*{_ENDING}"))}
+        # Names alone: very many may wait.
+        self._sizes = {path.name: path.stat().st_size for path in sorted(folder.glob(f"*{_ENDING}"))}
         self._queue = deque(self._sizes)
         self._bytes = sum(self._sizes.values())
 
@@ -72,7 +73,7 @@ class Outbox:
 
     def oldest(self, most: int) -> list[Path]:
         """The items that are next, at most so many; in one step, while another thread may write."""
-        return list(itertools.islice(self._queue, most))
+        return [self._folder / name for name in list(itertools.islice(self._queue, most))]
 
     def write(self, begun: KeepBegin, bodies: Iterable[Body]) -> None:
         """Put an item at the end.
@@ -97,17 +98,17 @@ class Outbox:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        self._sizes[path] = size_bytes
+        self._sizes[path.name] = size_bytes
         self._bytes += size_bytes
-        self._queue.append(path)
+        self._queue.append(path.name)
 
     def remove(self, paths: Iterable[Path]) -> None:
         """Forget items; one that the disk keeps is handed over again by the next start, and known there."""
         for path in paths:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-            self._queue.remove(path)
-            self._bytes -= self._sizes.pop(path)
+            self._queue.remove(path.name)
+            self._bytes -= self._sizes.pop(path.name)
 
     def _write_body(self, file: IO[bytes], body: Body) -> KeptPart:
         size_bytes, digest = 0, hashlib.sha256()

@@ -179,6 +179,23 @@ async def test_memoryd_may_be_away_and_egressd_killed_meanwhile(home: Path) -> N
     assert [line["event"] for line in logs] == ["contexts-not-taken"]
 
 
+async def test_what_piles_up_is_handed_over_though_calls_leave_and_a_little_waits_for_a_lull(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_LULL_S", 60), ("_LONGEST_TO_WRITE_S", 0.01), ("_LONGEST_TO_SEND_S", 60), ("_MANY", 3)):
+        monkeypatch.setattr(module, name, value)
+    async with FakeKeeper(home).running() as keeper, _running(_made(home)) as contexts:
+        for number in range(3):
+            _relayed(contexts, _left(f"model-{number}"))
+        await keeper.wait_for(3)
+        await _until(lambda: _files(home) == 0)
+        asked = keeper.asked
+        _relayed(contexts, _left("model-3"))
+        await _until(lambda: _files(home) == 1)
+        await anyio.sleep(0.1)
+        assert keeper.asked == asked
+
+
 async def test_what_was_queued_when_egressd_ends_is_written(home: Path) -> None:
     contexts = _made(home)
     _relayed(contexts, _left())
