@@ -70,6 +70,7 @@ async def test_who_is_refused_on_and_on_is_asked_about_slowly_until_one_is_allow
 
     monkeypatch.setattr(asking, "call", call)
     monkeypatch.setattr(asking, "_HESITATION_S", 0.05)
+    monkeypatch.setattr(asking, "_MOST_REFUSED", 20)
     ask = Asking(home / "broker.sock", Relay())
     with anyio.move_on_after(0.4) as scope:
         await many("run-bad")
