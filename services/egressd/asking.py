@@ -20,8 +20,8 @@ _MOST_OF_ONE: Final = 6
 """Of one session, so that another's question does not wait behind all of those that a busy one has, and so that of many
 calls at once the first leave while the last are still asked about."""
 _MOST_REFUSED: Final = 1_000
-"""In a row: who asks on gets an answer twice a second, since each is a line in the audit log. A thousand calls at once that
-find a limit reached are refused at once."""
+"""In a row: who asks on gets an answer twice a second, since each is a line in the audit log. A thousand calls at once
+that find a limit reached are refused at once."""
 _HESITATION_S: Final = 0.5
 _MOST_SESSIONS: Final = 4_096
 
