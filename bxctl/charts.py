@@ -8,7 +8,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _NUSD: Final = 10**9
 _SHORTEST_BAR: Final = 8
 _LONGEST_LABEL: Final = 36
-_UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+_UNITS: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _WHOLE: Final = 10_000
 """What is below is shown to the last."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bxctl import charts
@@ -149,13 +149,15 @@ def test_help_has_an_example(bxctl: Bxctl, words: list[str]) -> None:
 
 
 @given(st.integers(0, 10**15))
+@example(999_950_000_000)
+@example(999_949_999_999)
 def test_a_number_is_short_and_near(number: int) -> None:
     shown = charts.count(number)
-    scale = {"k": 10**3, "M": 10**6, "G": 10**9}.get(shown[-1], 1)
-    assert len(shown) <= 6 or number >= 10**12
-    near = float(shown.rstrip("kMG").replace(",", "")) * scale
+    scale = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}.get(shown[-1], 1)
+    assert len(shown) <= 6 or number >= 999_950 * 10**9
+    near = float(shown.rstrip("kMGT").replace(",", "")) * scale
     assert abs(near - number) <= (0 if scale == 1 else scale * 0.0501)
-    assert not shown.startswith("1,000.0") or number >= 10**12
+    assert not shown.startswith("1,000.0") or number >= 999_950 * 10**9
 
 
 @pytest.mark.parametrize(
