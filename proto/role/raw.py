@@ -32,6 +32,23 @@ async def send(raw: socket.socket, data: bytes) -> None:
             await anyio.wait_writable(raw)
 
 
+async def send_within(raw: socket.socket, data: bytes, within_s: float) -> None:
+    """Send all of the bytes. What the socket takes at once, which is most, needs neither the loop nor a clock.
+
+    Raises:
+        TimeoutError: the other side takes nothing.
+        OSError, anyio.ClosedResourceError: as `send`.
+
+    """
+    try:
+        sent = raw.send(data)
+    except BlockingIOError:
+        sent = 0
+    if sent < len(data):
+        with anyio.fail_after(within_s):
+            await send(raw, data[sent:])
+
+
 async def receive(raw: socket.socket, most_bytes: int = PIECE_BYTES) -> bytes:
     """The next bytes; none at the end.
 
@@ -86,6 +103,7 @@ class Raw(anyio.abc.ByteStream):
             try:
                 data = self._raw.recv(max_bytes)
             except BlockingIOError:
+                await anyio.wait_readable(self._raw)
                 data = await receive(self._raw, max_bytes)
             else:
                 # What was read is not lost where this is cancelled.

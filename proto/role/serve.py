@@ -19,7 +19,7 @@ from anyio.abc import SocketAttribute
 from proto import frame
 from proto.faults import Fault
 from proto.messages.wire import Ok, Ping, error_of
-from proto.role import trace
+from proto.role import raw, trace
 from proto.role.log import logger
 
 FRAME_SECONDS: Final = 5.0
@@ -49,9 +49,9 @@ class Connection:
 
     def peer_gone(self) -> bool:
         """Whether the peer has closed both directions; a peer that only stopped sending still waits."""
-        raw: socket.socket = self._stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+        peer: socket.socket = self._stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
         poll = select.poll()
-        poll.register(raw.fileno(), 0)
+        poll.register(peer.fileno(), 0)
         return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 
@@ -136,8 +136,8 @@ def check_peer(stream: anyio.abc.SocketStream, row: str) -> int:
         Fault: `peer-refused`.
 
     """
-    raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
-    pid, uid, _gid = _PEERCRED.unpack(raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
+    peer: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
+    pid, uid, _gid = _PEERCRED.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
     if uid not in (0, os.geteuid()):
         logger().warning("peer-refused", socket=row, uid=uid)
         raise Fault("peer-refused")
@@ -145,17 +145,12 @@ def check_peer(stream: anyio.abc.SocketStream, row: str) -> int:
 
 
 async def _send(stream: anyio.abc.SocketStream, data: bytes) -> None:
-    """Send all of the bytes. What the socket takes at once goes without a turn of the event loop: most answers do."""
-    raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
     try:
-        sent = raw.send(data)
-    except BlockingIOError:
-        sent = 0
+        await raw.send_within(stream.extra(SocketAttribute.raw_socket), data, FRAME_SECONDS)  # noqa: S610  (not Django)
+    except TimeoutError:
+        raise
     except OSError as error:
         raise anyio.BrokenResourceError from error
-    if sent < len(data):
-        with anyio.fail_after(FRAME_SECONDS):
-            await stream.send(data[sent:])
 
 
 async def _receive_body(stream: anyio.abc.SocketStream) -> bytes:

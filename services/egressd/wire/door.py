@@ -19,7 +19,7 @@ from egressd.config import Relay
 from egressd.routes import api_of
 from egressd.wire.refusal import refusal
 from proto.faults import Fault
-from proto.role.raw import Raw
+from proto.role.raw import Raw, send_within
 from proto.rules import Api
 
 _LONGEST_HEAD_BYTES: Final = 32 << 10
@@ -163,18 +163,9 @@ class Client:
         if not data:
             return
         try:
-            # What the socket takes at once, which is most, needs no clock.
-            data = data[self._socket.send(data) :]
-        except BlockingIOError:
-            pass
-        except OSError:
-            raise Gone from None
-        if not data:
-            return
-        try:
-            with anyio.fail_after(self._limits.stall_s):
-                await self._stream.send(data)
-        except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await send_within(self._socket, data, self._limits.stall_s)
+        except (OSError, anyio.ClosedResourceError):
+            # Too long without a byte taken is an OSError, too.
             raise Gone from None
 
     async def refuse(self, fault: Fault) -> None:
