@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from proto.role.loop import Loop
-from tests.e2e.box import Box
+from tests.e2e.box import Box, in_threads
 from tests.fakes.mattermost import FakeMattermost
 from tests.fakes.model import FakeModel
 from tests.loopd.channels.breaking import soak
@@ -28,20 +28,12 @@ BREAKS, POSTS = 1_000, 5_000
 
 @contextmanager
 def _box(home: Path) -> Iterator[tuple[Box, FakeMattermost, FakeModel]]:
-    with FakeMattermost() as server, FakeModel(otherwise={"text": "Here is the answer.", "chunk": 4}) as model:
-        box = Box(home, model=model.url)
-        box.name_mattermost(server.url, server.bot_token, server.owner["id"])
-        box.write(
-            "config/loopd.toml",
-            '[model]\ndestination = "scripted"\nname = "scripted-1"\n'
-            '[mattermost]\nenabled = true\nowner = "@owner"\nturns_at_once = 64\n',
-        )
-        try:
-            box.start()
-            server.wait(lambda: server.connected, 20)
-            yield box, server, model
-        finally:
-            box.stop()
+    with (
+        FakeMattermost() as server,
+        FakeModel(otherwise={"text": "Here is the answer.", "chunk": 4}) as model,
+        in_threads(home, server, model.url, "turns_at_once = 64\n") as box,
+    ):
+        yield box, server, model
 
 
 def measure(home: Path) -> Iterator[str]:

@@ -21,6 +21,7 @@ from proto.faults import Fault
 from proto.messages import broker, loop
 from proto.messages.wire import Ok, Ping
 from proto.role.ask import ask, ask_stream
+from tests.fakes.mattermost import FakeMattermost
 
 DAEMONS: Final = ("memoryd", "brokerd", "egressd", "loopd")
 CHAT_EVENTS: Final = (
@@ -102,15 +103,18 @@ class Box:
         """Ask over a socket of the table, such as `owner-memory`; the one reply."""
         return ask(sockets.socket(socket).at(self.home), request, *replies, timeout_s=timeout_s)
 
-    def name_mattermost(self, url: str, token: str, owner: str) -> None:
-        """Name a Mattermost server beside what grants.toml has: its URL, the bot's token, the owner's id."""
-        self.write("credentials.env", f"MATTERMOST_TOKEN={token}\n")
+    def name_mattermost(self, server: FakeMattermost, settings: str) -> None:
+        """Name a Mattermost server beside what is there, with its bot's token and its owner; `settings` of loopd's."""
+        self.write("credentials.env", f"MATTERMOST_TOKEN={server.bot_token}\n")
         (self.home / "credentials.env").chmod(0o600)
         self.write(
             "grants.toml",
-            f'{(self.home / "grants.toml").read_text()}[destinations.mattermost]\nbase_url = "{url}"\napi = "mattermost"\n'
-            f'credential = "MATTERMOST_TOKEN"\nceiling = "secret"\n[mattermost]\nowner = "{owner}"\n',
+            f'{(self.home / "grants.toml").read_text()}[destinations.mattermost]\nbase_url = "{server.url}"\n'
+            'api = "mattermost"\ncredential = "MATTERMOST_TOKEN"\nceiling = "secret"\n'
+            f'[mattermost]\nowner = "{server.owner["id"]}"\n',
         )
+        settings = f'[mattermost]\nenabled = true\nowner = "@owner"\n{settings}'
+        self.write("config/loopd.toml", (self.home / "config/loopd.toml").read_text() + settings)
 
     def open_session(self, session: str, destination: str, auth: str = "none") -> None:
         """Open a program's session at brokerd, as launcherd would: the owner's, private and trusted."""
@@ -187,5 +191,18 @@ def running(
     box = Box(home, model=model, environ=environ)
     try:
         yield box.start(*daemons)
+    finally:
+        box.stop()
+
+
+@contextlib.contextmanager
+def in_threads(home: Path, server: FakeMattermost, model: str, settings: str) -> Iterator[Box]:
+    """A box whose owner talks to it in threads of a Mattermost, once it is connected there."""
+    box = Box(home, model=model)
+    box.name_mattermost(server, settings)
+    try:
+        box.start()
+        server.wait(lambda: server.connected, 20)
+        yield box
     finally:
         box.stop()

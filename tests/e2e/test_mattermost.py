@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proto.messages import loop
-from tests.e2e.box import Box
+from tests.e2e.box import Box, in_threads
 from tests.fakes.mattermost import FakeMattermost
 from tests.fakes.mattermost.thread import asked, said
 from tests.fakes.model import FakeModel, calls
@@ -29,20 +29,10 @@ def model(home: Path) -> Iterator[FakeModel]:
 
 @pytest.fixture
 def box(home: Path, model: FakeModel, server: FakeMattermost) -> Iterator[Box]:
-    box = Box(home, model=model.url)
-    box.name_mattermost(server.url, server.bot_token, server.owner["id"])
-    box.write("grants/http_fetch.toml", FETCH)
-    box.write(
-        "config/loopd.toml",
-        '[model]\ndestination = "scripted"\nname = "scripted-1"\n[mattermost]\nenabled = true\nowner = "@owner"\n'
-        "reconnect_most_s = 0.3\nedit_every_s = 0.05\n",
-    )
-    try:
-        box.start()
-        server.wait(lambda: server.connected, 20)
-        yield box
-    finally:
-        box.stop()
+    (home / "grants").mkdir(mode=0o700)
+    (home / "grants" / "http_fetch.toml").write_text(FETCH)
+    with in_threads(home, server, model.url, "reconnect_most_s = 0.3\nedit_every_s = 0.05\n") as running_box:
+        yield running_box
 
 
 def test_a_fact_told_in_one_thread_is_recalled_in_another(box: Box, server: FakeMattermost, model: FakeModel) -> None:

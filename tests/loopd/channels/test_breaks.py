@@ -103,14 +103,14 @@ async def test_a_reaction_that_came_while_nobody_listened_is_taken(home: Path) -
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.dm, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             question = next(post for post in server.posts(server.dm, root) if "recall?" in post["message"])
             server.faults.refuse_upgrade = 502
             server.reset_connections()
             await until(lambda: server.connected == 0)
             server.react(server.owner, question["id"], "+1")
             server.faults.refuse_upgrade = 0
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ async def test_killed_while_the_owner_is_asked_it_goes_on_and_is_answered_once(h
         outside.broker.tools["recall"] = Says("found", asks=True)
         await until(lambda: server.connected == 1)
         root = server.say(server.owner, server.dm, "go")
-        await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+        await outside.asks(server.dm, root)
         box.kill("loopd")
         box.start("loopd")
         await until(lambda: "the answer" in outside.said(server.dm, root))

@@ -78,10 +78,10 @@ async def test_a_word_that_is_older_than_a_question_is_no_answer_to_it(home: Pat
             server.faults.hold_next(1)
             server.say(server.owner, server.dm, "approve", root)
             outside.model.release()
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             server.release()
             server.say(server.owner, server.dm, "deny", root)
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
         assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [False]
 
 
@@ -92,9 +92,9 @@ async def test_a_word_that_is_told_of_before_its_question_s_post_is_known_counts
         async with linked(outside):
             server.faults.delay_s = 0.2
             root = server.say(server.owner, server.dm, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             server.say(server.owner, server.dm, "approve", root)
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
         assert [answer.allow for answer in outside.broker.of(ApprovalAnswer)] == [True]
         assert [line["text"] for line in outside.log(root) if line["kind"] == "user"] == ["do it"]
 
@@ -234,12 +234,12 @@ async def test_many_answers_of_others_are_audited_one_after_the_other(
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.town, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            await outside.asks(server.town, root)
             for _ in range(30):
                 server.say(server.other, server.town, "approve", root)
             await until(lambda: len(outside.broker.of(ApprovalIgnored)) == 30)
             server.say(server.owner, server.town, "approve", root)
-            await until(lambda: "done" in outside.said(server.town, root))
+            await outside.says(server.town, "done", root)
     assert most == 1
 
 
@@ -250,7 +250,7 @@ async def test_a_server_that_takes_no_edit_gets_the_answer_in_a_new_post(home: P
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.dm, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             server.faults.answer_next(99, "/patch", 400, page=False)
             server.say(server.owner, server.dm, "approve", root)
             await until(lambda: outside.said(server.dm, root)[-1] == "done")

@@ -128,7 +128,7 @@ async def test_an_approval_by_a_reaction_of_the_owner_alone(home: Path, emoji: s
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.town, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            await outside.asks(server.town, root)
             question = next(p for p in server.posts(server.town, root) if "recall?" in p["message"])
             server.react(server.other, question["id"], "white_check_mark")
             server.react(server.owner, question["id"], emoji)
@@ -146,10 +146,10 @@ async def test_an_approval_by_a_word_and_a_word_that_is_late(home: Path) -> None
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.town, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.town, root)))
+            await outside.asks(server.town, root)
             server.say(server.other, server.town, "deny", root)
             server.say(server.owner, server.town, "Approve", root)
-            await until(lambda: "done" in outside.said(server.town, root))
+            await outside.says(server.town, "done", root)
             server.say(server.owner, server.town, "deny", root)
             last = server.say(server.owner, server.town, "another thread")
             await until(lambda: len(outside.said(server.town, last)) == 1)
@@ -167,11 +167,11 @@ async def test_the_question_mentions_nobody_and_is_no_markup(home: Path) -> None
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.dm, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             (text,) = [text for text in outside.said(server.dm, root) if "recall?" in text]
             assert "```text\nrun recall?\n```" in text
             server.say(server.owner, server.dm, "approve", root)
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
 
 
 @pytest.mark.parametrize("by_word", [True, False])
@@ -324,12 +324,12 @@ async def test_a_thread_that_waits_for_the_owner_keeps_no_other_waiting(home: Pa
         outside.broker.tools["recall"] = Says("found", asks=True)
         async with linked(outside):
             root = server.say(server.owner, server.dm, "do it")
-            await until(lambda: any("recall?" in text for text in outside.said(server.dm, root)))
+            await outside.asks(server.dm, root)
             outside.model.script.insert(0, {"text": "here"})
             other = server.say(server.owner, server.dm, "are you there?")
             await outside.answered(server.dm, "here", root=other)
             server.say(server.owner, server.dm, "approve", root)
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
             last = server.say(server.owner, server.dm, "and now?")
             await outside.answered(server.dm, "yes", root=last)
 
@@ -380,7 +380,7 @@ async def test_a_call_that_is_asked_about_anew_has_one_question(home: Path) -> N
             server.react(server.owner, older, "+1")
             await until(lambda: len(broker.of(ApprovalIgnored)) == 1)
             server.react(server.owner, newer, "+1")
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
         assert [one.why for one in broker.of(ApprovalIgnored)] == ["late"]
         assert len(broker.of(ApprovalAnswer)) == 1
 
@@ -400,5 +400,5 @@ async def test_a_question_that_is_longer_than_a_post_is_asked_in_several(home: P
             assert between
             assert all(len(post["message"]) <= 1000 for post in asked)
             server.react(server.owner, last["id"], "+1")
-            await until(lambda: "done" in outside.said(server.dm, root))
+            await outside.says(server.dm, "done", root)
         assert [one.allow for one in outside.broker.of(ApprovalAnswer)] == [True]

@@ -62,6 +62,14 @@ class Threads(NamedTuple):
             *(post for post in self.server.posts(channel, root) if post["user_id"] == self.server.owner["id"])
         )
 
+    async def says(self, channel: Map, text: str, root: Map) -> None:
+        """Wait until a post of the bot's in a thread is a text."""
+        await until(lambda: text in self.said(channel, root))
+
+    async def asks(self, channel: Map, root: Map) -> None:
+        """Wait until the owner is asked in a thread about a call of recall."""
+        await until(lambda: any("recall?" in text for text in self.said(channel, root)))
+
     async def done(self, *posts: Map) -> None:
         """Wait until loopd is done with posts: its file of their channel says so."""
         await until(lambda: all(map(self._is_done, posts)))
