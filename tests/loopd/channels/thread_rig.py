@@ -58,9 +58,9 @@ class Threads(NamedTuple):
     async def answered(self, channel: Map, *texts: str, root: Map | None = None) -> None:
         """Wait until the bot's posts are these, and what they answer is done with: a loopd that ends repeats nothing."""
         await self.shown(channel, *texts, root=root)
-        await self.done(
-            *(post for post in self.server.posts(channel, root) if post["user_id"] == self.server.owner["id"])
-        )
+        # A thread's posts are its answers: the first one is not among them.
+        posts = [*([root] if root else []), *self.server.posts(channel, root)]
+        await self.done(*(post for post in posts if post["user_id"] == self.server.owner["id"]))
 
     async def says(self, channel: Map, text: str, root: Map) -> None:
         """Wait until a post of the bot's in a thread is a text."""
