@@ -64,16 +64,37 @@ async def receive(raw: socket.socket, most_bytes: int = PIECE_BYTES) -> bytes:
             await anyio.wait_readable(raw)
 
 
+async def accept(listening: socket.socket) -> "Raw":
+    """The next client of a listening socket that does not block. Between two of them others have their turn.
+
+    Raises:
+        OSError: no file is left for it (accept(2)).
+
+    """
+    await anyio.lowlevel.checkpoint()
+    while True:
+        try:
+            client, _ = listening.accept()
+        except BlockingIOError:
+            await anyio.wait_readable(listening)
+        except ConnectionAbortedError:
+            continue  # it left before it was let in
+        else:
+            client.setblocking(False)
+            return Raw(client)
+
+
 class Raw(anyio.abc.ByteStream):
     """Such a socket as a stream. Whoever reads on and on still leaves others their turn."""
 
     def __init__(self, raw: socket.socket) -> None:
-        self._raw = raw
+        """`raw` is connected and does not block."""
+        self.socket = raw
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
         """The socket itself."""
-        return {SocketAttribute.raw_socket: lambda: self._raw}
+        return {SocketAttribute.raw_socket: lambda: self.socket}
 
     async def send(self, item: bytes) -> None:
         """Send bytes.
@@ -85,7 +106,7 @@ class Raw(anyio.abc.ByteStream):
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
         try:
-            await send(self._raw, item)
+            await send(self.socket, item)
         except OSError as error:
             raise self._failed() from error
 
@@ -101,10 +122,10 @@ class Raw(anyio.abc.ByteStream):
         await anyio.lowlevel.checkpoint_if_cancelled()
         try:
             try:
-                data = self._raw.recv(max_bytes)
+                data = self.socket.recv(max_bytes)
             except BlockingIOError:
-                await anyio.wait_readable(self._raw)
-                data = await receive(self._raw, max_bytes)
+                await anyio.wait_readable(self.socket)
+                data = await receive(self.socket, max_bytes)
             else:
                 # What was read is not lost where this is cancelled.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
@@ -121,14 +142,14 @@ class Raw(anyio.abc.ByteStream):
             OSError: the other side has gone.
 
         """
-        self._raw.shutdown(socket.SHUT_WR)
+        self.socket.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
         """Close it; who waits for it is told."""
-        if self._raw.fileno() >= 0:
-            anyio.notify_closing(self._raw)
-            self._raw.close()
+        if self.socket.fileno() >= 0:
+            anyio.notify_closing(self.socket)
+            self.socket.close()
 
     def _failed(self) -> Exception:
-        closed = self._raw.fileno() < 0
+        closed = self.socket.fileno() < 0
         return anyio.ClosedResourceError() if closed else anyio.BrokenResourceError()

@@ -14,13 +14,13 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 import msgspec
-from anyio.abc import SocketAttribute
 
 from proto import frame
 from proto.faults import Fault
 from proto.messages.wire import Ok, Ping, error_of
 from proto.role import raw, trace
 from proto.role.log import logger
+from proto.role.raw import Raw
 
 FRAME_SECONDS: Final = 5.0
 """A frame must be complete within this time, and a reader must take one within it."""
@@ -32,7 +32,7 @@ _PEERCRED: Final = struct.Struct("3i")
 class Connection:
     """A desk's view of the connection: the frames before the last one, and whether the peer is still there."""
 
-    def __init__(self, stream: anyio.abc.SocketStream, row: str, peer_pid: int) -> None:
+    def __init__(self, stream: Raw, row: str, peer_pid: int) -> None:
         self._stream = stream
         self.row = row
         self.peer_pid = peer_pid
@@ -49,9 +49,8 @@ class Connection:
 
     def peer_gone(self) -> bool:
         """Whether the peer has closed both directions; a peer that only stopped sending still waits."""
-        peer: socket.socket = self._stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
         poll = select.poll()
-        poll.register(peer.fileno(), 0)
+        poll.register(self._stream.socket.fileno(), 0)
         return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 
@@ -72,7 +71,7 @@ class Server:
         """Accept until cancelled."""
         await serve_clients(listening, self._row, self._connection)
 
-    async def _connection(self, stream: anyio.abc.SocketStream) -> None:
+    async def _connection(self, stream: Raw) -> None:
         self._open += 1
         try:
             async with stream:
@@ -83,7 +82,7 @@ class Server:
         finally:
             self._open -= 1
 
-    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+    async def _answer(self, stream: Raw) -> None:
         reply: msgspec.Struct
         try:
             peer_pid = check_peer(stream, self._row)
@@ -104,56 +103,52 @@ class Server:
         await _send(stream, data)
 
 
-async def serve_clients(
-    listening: socket.socket, row: str, serve: Callable[[anyio.abc.SocketStream], Coroutine[Any, Any, None]]
-) -> None:
+async def serve_clients(listening: socket.socket, row: str, serve: Callable[[Raw], Coroutine[Any, Any, None]]) -> None:
     """Accept until cancelled, each client served in a task of its own."""
-    async with (
-        await anyio.abc.SocketListener.from_socket(listening) as listener,
-        anyio.create_task_group() as tasks,
-    ):
-        while True:
-            tasks.start_soon(serve, await next_client(listener, row))
+    with listening:
+        async with anyio.create_task_group() as tasks:
+            while True:
+                tasks.start_soon(serve, await next_client(listening, row))
 
 
-async def next_client(listener: anyio.abc.SocketListener, row: str) -> anyio.abc.SocketStream:
+async def next_client(listening: socket.socket, row: str) -> Raw:
     """The next client. A daemon that has no file left for one (accept(2), EMFILE) waits until somebody leaves."""
     waits = False
     while True:
         try:
-            return await listener.accept()
-        except anyio.BrokenResourceError as error:
+            return await raw.accept(listening)
+        except OSError as error:
             if not waits:
-                logger().warning("nobody-let-in", socket=row, reason=str(error.__cause__))
+                logger().warning("nobody-let-in", socket=row, reason=str(error))
             waits = True
             await anyio.sleep(_NO_FILES_S)
 
 
-def check_peer(stream: anyio.abc.SocketStream, row: str) -> int:
+def check_peer(stream: Raw, row: str) -> int:
     """The process id of a peer of our own uid, or of root.
 
     Raises:
         Fault: `peer-refused`.
 
     """
-    peer: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
-    pid, uid, _gid = _PEERCRED.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
+    sent = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+    pid, uid, _gid = _PEERCRED.unpack(sent)
     if uid not in (0, os.geteuid()):
         logger().warning("peer-refused", socket=row, uid=uid)
         raise Fault("peer-refused")
     return int(pid)
 
 
-async def _send(stream: anyio.abc.SocketStream, data: bytes) -> None:
+async def _send(stream: Raw, data: bytes) -> None:
     try:
-        await raw.send_within(stream.extra(SocketAttribute.raw_socket), data, FRAME_SECONDS)  # noqa: S610  (not Django)
+        await raw.send_within(stream.socket, data, FRAME_SECONDS)
     except TimeoutError:
         raise
     except OSError as error:
         raise anyio.BrokenResourceError from error
 
 
-async def _receive_body(stream: anyio.abc.SocketStream) -> bytes:
+async def _receive_body(stream: Raw) -> bytes:
     """The body of the one frame of a connection.
 
     Raises:

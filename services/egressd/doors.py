@@ -19,6 +19,7 @@ from proto.ids import DestinationName, SessionId
 from proto.role import durable
 from proto.role.listen import linked, listen
 from proto.role.log import logger
+from proto.role.raw import Raw
 from proto.role.serve import next_client
 from proto.rules import Auth
 
@@ -35,7 +36,7 @@ class Door(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     harness: str | None
 
 
-Enter = Callable[["Standing", anyio.abc.SocketStream], Awaitable[None]]
+Enter = Callable[["Standing", Raw], Awaitable[None]]
 """Serves one connection that came in by a door; closes it."""
 
 
@@ -125,12 +126,11 @@ class Doors:
 
     async def _accept(self, standing: Standing, listening: socket.socket) -> None:
         with standing.accepting, listening:
-            async with await anyio.abc.SocketListener.from_socket(listening) as listener:
-                while True:
-                    stream = await next_client(listener, standing.door.session)
-                    self._tasks.start_soon(self._inside, standing, stream)
+            while True:
+                stream = await next_client(listening, standing.door.session)
+                self._tasks.start_soon(self._inside, standing, stream)
 
-    async def _inside(self, standing: Standing, stream: anyio.abc.SocketStream) -> None:
+    async def _inside(self, standing: Standing, stream: Raw) -> None:
         standing.inside += 1
         try:
             await self._enter(standing, stream)

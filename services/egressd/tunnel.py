@@ -32,6 +32,7 @@ from proto.faults import Fault
 from proto.messages.broker import EgressAsk, EgressDecision
 from proto.role.clock import Clock, stamp
 from proto.role.log import logger
+from proto.role.raw import Raw
 
 _MOST_ADDRESSES: Final = 3
 _LAST_WORD_S: Final = 1.0
@@ -127,7 +128,7 @@ class Tunnels:
         self,
         head: h11.Request,
         http: h11.Connection,
-        stream: anyio.abc.SocketStream,
+        stream: Raw,
         session: str,
         destination: str,
         trace: str | None = None,

@@ -1,10 +1,11 @@
 """The doors of sessions: opened, closed, kept over a restart, without a daemon around them."""
 
+import errno
+import socket
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.abc
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from egressd.doors import Door, Doors, Standing
 from proto import forms
 from proto.faults import Fault
+from proto.role import raw
+from proto.role.raw import Raw
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +33,7 @@ class Hall:
         self.came: list[Standing] = []
         self.out = anyio.Event()
 
-    async def enter(self, standing: Standing, stream: anyio.abc.SocketStream) -> None:
+    async def enter(self, standing: Standing, stream: Raw) -> None:
         self.came.append(standing)
         async with stream:
             await stream.send(b"hello")
@@ -187,22 +190,15 @@ async def test_a_link_in_the_place_of_a_folder_leads_to_no_other_session(home: P
 async def test_a_daemon_without_a_file_left_lets_in_again_when_there_is_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = anyio.abc.SocketListener.from_socket
-    broken = [anyio.BrokenResourceError(), anyio.BrokenResourceError()]
+    real = raw.accept
+    broken = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENFILE, "Too many open files in system")]
 
-    async def poor(listening: Any) -> Any:
-        listener = await real(listening)
-        accept = listener.accept
+    async def poor(listening: socket.socket) -> Raw:
+        if broken:
+            raise broken.pop()
+        return await real(listening)
 
-        async def refuse() -> Any:
-            if broken:
-                raise broken.pop()
-            return await accept()
-
-        listener.accept = refuse  # type: ignore[method-assign]
-        return listener
-
-    monkeypatch.setattr("anyio.abc.SocketListener.from_socket", poor)
+    monkeypatch.setattr(raw, "accept", poor)
     async with doors(home) as found:
         assert await _hello(found.open(DOOR)) == b"hello"
         assert not broken

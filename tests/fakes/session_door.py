@@ -30,6 +30,8 @@ from proto.messages.broker import EgressAsk, EgressDecision
 from proto.role import clock
 from proto.role.listen import listen
 from proto.role.loop import Loop
+from proto.role.raw import Raw
+from proto.role.serve import serve_clients
 
 SESSION = "run-tunnel-1"
 
@@ -131,11 +133,11 @@ class Door:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         with anyio.CancelScope() as self._scope:
-            async with await anyio.abc.SocketListener.from_socket(listen(self.path)) as listener:
-                self._ready.set()
-                await listener.serve(self._connection)
+            listening = listen(self.path)
+            self._ready.set()
+            await serve_clients(listening, "egress", self._connection)
 
-    async def _connection(self, stream: anyio.abc.SocketStream) -> None:
+    async def _connection(self, stream: Raw) -> None:
         self.open += 1
         try:
             async with stream:
@@ -145,7 +147,7 @@ class Door:
         finally:
             self.open -= 1
 
-    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+    async def _answer(self, stream: Raw) -> None:
         client = Client(stream, Relay(), self._home)
         try:
             head = await client.head()

@@ -3,8 +3,6 @@
 import socket
 from pathlib import Path
 
-import anyio.abc
-
 from egressd.calls import Calls
 from egressd.config import Relay
 from egressd.mattermost.door import Mattermost
@@ -13,6 +11,7 @@ from egressd.wire.heads import asked
 from egressd.wire.refusal import OF_THE_CLIENT, status_of
 from proto.faults import Fault
 from proto.role.log import logger
+from proto.role.raw import Raw
 from proto.role.serve import check_peer, serve_clients
 
 
@@ -32,7 +31,7 @@ class LoopDesk:
         """Accept until cancelled."""
         await serve_clients(listening, self._row, self._connection)
 
-    async def _connection(self, stream: anyio.abc.SocketStream) -> None:
+    async def _connection(self, stream: Raw) -> None:
         self._open += 1
         try:
             async with stream:
@@ -40,7 +39,7 @@ class LoopDesk:
         finally:
             self._open -= 1
 
-    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+    async def _answer(self, stream: Raw) -> None:
         client = Client(stream, self._limits, self._folder, self._held)
         try:
             check_peer(stream, self._row)

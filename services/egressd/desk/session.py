@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-import anyio.abc
 import h11
 
 from egressd.calls import Calls
@@ -21,6 +20,7 @@ from egressd.wire.refusal import status_of
 from proto.faults import Fault
 from proto.role import trace
 from proto.role.log import logger
+from proto.role.raw import Raw
 from proto.role.serve import Connection, check_peer
 
 _ROW: Final = "run/sessions/<id>/egress.sock"
@@ -42,7 +42,7 @@ class SessionDesk:
         self._folder = spool_folder
         self._held: WeakKeyDictionary[Standing, Held] = WeakKeyDictionary()
 
-    async def enter(self, standing: Standing, stream: anyio.abc.SocketStream) -> None:
+    async def enter(self, standing: Standing, stream: Raw) -> None:
         """Serve one connection, and close it."""
         async with stream:
             client = Client(stream, self._limits, self._folder, self._held.setdefault(standing, Held()))

@@ -32,6 +32,7 @@ from proto.faults import Fault
 from proto.labels import DataClass
 from proto.messages.broker import EgressAsk
 from proto.role import trace
+from proto.role.raw import Raw
 
 _API: Final = "mattermost"
 _PREFIX: Final = "/api/v4/"
@@ -85,7 +86,7 @@ class Mattermost:
         """
         return self._relaying.destinations.find(destination).rule.is_mattermost
 
-    async def run(self, asked: Asked, head: h11.Request, client: Client, stream: anyio.abc.SocketStream) -> None:
+    async def run(self, asked: Asked, head: h11.Request, client: Client, stream: Raw) -> None:
         """Relay one request, or join a WebSocket to its end.
 
         Raises:
@@ -170,7 +171,7 @@ class Mattermost:
             raise _Answered(found.head, found.body)
         return found.body
 
-    async def _joined(self, ready: _Ready, client: Client, stream: anyio.abc.SocketStream) -> None:
+    async def _joined(self, ready: _Ready, client: Client, stream: Raw) -> None:
         place, shared = ready.place, self._relaying
         await admitted(_question(ready, "read", "GET", ready.asked.path), place, shared)
         upstream = await connected(place, shared)

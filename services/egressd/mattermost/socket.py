@@ -21,6 +21,7 @@ from egressd.wire.heads import Carried, Headers, for_client
 from egressd.wire.redact import Redactor
 from egressd.wire.splice import Inward, Side, Splice
 from proto.faults import Fault
+from proto.role.raw import Raw
 
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _LONGEST_REFUSAL_BYTES: Final = 64 << 10
@@ -93,7 +94,7 @@ class Ends(NamedTuple):
     """Both connections, and what masks the token in what comes back."""
 
     client: Client
-    stream: anyio.abc.SocketStream
+    stream: Raw
     upstream: Upstream
     redactor: Redactor
 

@@ -5,7 +5,6 @@ together is bounded too: many bodies that never end would otherwise fill the mem
 """
 
 import select
-import socket
 import tempfile
 from pathlib import Path
 from typing import IO, Final
@@ -13,7 +12,6 @@ from typing import IO, Final
 import anyio
 import anyio.abc
 import h11
-from anyio.abc import SocketAttribute
 
 from egressd.config import Relay
 from egressd.routes import api_of
@@ -90,15 +88,12 @@ class Spool(tempfile.SpooledTemporaryFile[bytes]):
 class Client:
     """One connection."""
 
-    def __init__(
-        self, stream: anyio.abc.SocketStream, limits: Relay, spool_folder: Path, held: Held | None = None
-    ) -> None:
+    def __init__(self, stream: Raw, limits: Relay, spool_folder: Path, held: Held | None = None) -> None:
         """`held` is shared by the clients whose bodies are bounded together."""
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
         self.api: Api = "openai-chat"
         """The API in whose shape a refusal is told; set when the request's is known."""
-        self._socket: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
-        self._stream = Raw(self._socket)
+        self._stream = stream
         self._limits = limits
         self._folder = spool_folder
         self._held = held or Held()
@@ -108,7 +103,7 @@ class Client:
         """Whether the client has closed its connection; one that only says no more is still there."""
         poll = select.poll()
         # Of a peer that is gone it is told whatever is asked for (poll(2), POLLHUP).
-        poll.register(self._socket, 0)
+        poll.register(self._stream.socket, 0)
         return bool(poll.poll(0))
 
     async def head(self) -> h11.Request:
@@ -163,7 +158,7 @@ class Client:
         if not data:
             return
         try:
-            await send_within(self._socket, data, self._limits.stall_s)
+            await send_within(self._stream.socket, data, self._limits.stall_s)
         except (OSError, anyio.ClosedResourceError):
             # Too long without a byte taken is an OSError, too.
             raise Gone from None

@@ -10,7 +10,8 @@ from typing import Final, Literal, Protocol
 
 import anyio
 import anyio.abc
-from anyio.abc import SocketAttribute
+
+from proto.role.raw import Raw
 
 _PIECE_BYTES: Final = 64 << 10
 
@@ -21,9 +22,8 @@ End = Literal["complete", "client-left", "upstream-cut", "idle"]
 class Inward:
     """The client's connection, read and written as bytes."""
 
-    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+    def __init__(self, stream: Raw) -> None:
         self._stream = stream
-        self._raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
 
     async def send(self, data: bytes) -> None:
         """Send bytes.
@@ -55,7 +55,7 @@ class Inward:
     def cut(self) -> None:
         """Make the connection carry nothing more, at once and from any task."""
         with contextlib.suppress(OSError):
-            self._raw.shutdown(socket.SHUT_RDWR)
+            self._stream.socket.shutdown(socket.SHUT_RDWR)
 
 
 class Side(Protocol):
