@@ -4,6 +4,7 @@ The body is spooled: in memory up to 1 MiB, above that in a file without a name.
 together is bounded too: many bodies that never end would otherwise fill the memory, and then the disk.
 """
 
+import contextlib
 import select
 import tempfile
 from pathlib import Path
@@ -114,11 +115,13 @@ class Client:
             Gone: nothing came.
 
         """
-        try:
-            with anyio.fail_after(self._limits.head_s):
-                event = await self._event()
-        except TimeoutError:
-            raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
+        self._hear()
+        if (event := self._event()) is h11.NEED_DATA:
+            try:
+                with anyio.fail_after(self._limits.head_s):
+                    event = await self._next_event()
+            except TimeoutError:
+                raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
         if not isinstance(event, h11.Request):
             raise Gone
         self.api = api_of(event.target.decode("ascii").partition("?")[0], ())
@@ -136,9 +139,11 @@ class Client:
 
         """
         spool = Spool(self._folder, self._held)
+        filling = _Filling(spool, most_bytes or self._limits.body_bytes)
         try:
-            with anyio.fail_after(self._limits.body_s):
-                await self._fill(spool, most_bytes or self._limits.body_bytes)
+            if not self._fill(filling):
+                with anyio.fail_after(self._limits.body_s):
+                    await self._fill_on(filling)
         except TimeoutError:
             spool.close()
             raise Fault("request-invalid", "the body of the request did not arrive whole in time") from None
@@ -182,42 +187,95 @@ class Client:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 return
 
-    async def _fill(self, spool: Spool, most_bytes: int) -> None:
-        left_bytes, chunks = most_bytes, 0
-        if self.http.they_are_waiting_for_100_continue:
-            await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-        while not isinstance(event := await self._event(), h11.EndOfMessage):
+    def _fill(self, filling: "_Filling") -> bool:
+        """Take what has come of the body; whether that is all of it.
+
+        Raises:
+            Fault: as `body`.
+            Gone: the client left before its end.
+
+        """
+        while (event := self._event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.EndOfMessage):
+                return True
             if not isinstance(event, h11.Data):
                 raise Gone
-            left_bytes -= len(event.data)
-            if left_bytes < 0:
-                raise Fault("request-too-large", f"the body is larger than {most_bytes} bytes")
-            chunks += event.chunk_start
-            if chunks > _MOST_SMALL_CHUNKS and most_bytes - left_bytes < chunks * _SMALL_CHUNK_BYTES:
-                raise Fault("request-invalid", "the body of the request comes in too small chunks")
-            spool.take(event.data)
+            filling.take(event)
+        return False
 
-    async def _event(self) -> object:
-        """The client's next event.
+    async def _fill_on(self, filling: "_Filling") -> None:
+        """Take the rest of the body as it comes. Raises as `_fill`."""
+        if self.http.they_are_waiting_for_100_continue:
+            await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+        while not self._fill(filling):
+            await self._more()
+
+    async def _next_event(self) -> object:
+        """The client's next event, waited for. Raises as `_event`."""
+        while (event := self._event()) is h11.NEED_DATA:
+            await self._more()
+        return event
+
+    def _event(self) -> object:
+        """The client's next event of those that have come, or that more is needed.
 
         Raises:
             Fault: `request-invalid`; the sentence quotes nothing of the request.
-            Gone: it has closed.
 
         """
         try:
-            while (event := self.http.next_event()) is h11.NEED_DATA:
-                try:
-                    data = await self._stream.receive(_PIECE_BYTES)
-                except anyio.EndOfStream:
-                    data = b""
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    raise Gone from None
-                if not data and self.http.their_state is h11.IDLE and not self.http.trailing_data[0]:
-                    raise Gone
-                self.http.receive_data(data)
+            return self.http.next_event()
         except h11.RemoteProtocolError as error:
             if error.error_status_hint == 431:
                 raise Fault("request-too-large", _HEAD_TOO_LARGE) from None
             raise Fault("request-invalid", "the request is not HTTP/1.1") from None
-        return event
+
+    def _hear(self) -> None:
+        """Take what has come already: most requests are there as a whole when their client is let in."""
+        with contextlib.suppress(OSError):
+            self._take(self._stream.socket.recv(_PIECE_BYTES))
+
+    async def _more(self) -> None:
+        """Wait for more bytes, or the end.
+
+        Raises:
+            Gone: it has closed.
+
+        """
+        try:
+            data = await self._stream.receive(_PIECE_BYTES)
+        except anyio.EndOfStream:
+            data = b""
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise Gone from None
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        if not data and self.http.their_state is h11.IDLE and not self.http.trailing_data[0]:
+            raise Gone
+        self.http.receive_data(data)
+
+
+class _Filling:
+    """A body that comes in: where it goes, and what it may still have."""
+
+    def __init__(self, spool: Spool, most_bytes: int) -> None:
+        self._spool = spool
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._chunks = 0
+
+    def take(self, data: h11.Data) -> None:
+        """Take the next bytes.
+
+        Raises:
+            Fault: `request-too-large`, `request-invalid`, `busy`.
+
+        """
+        self._bytes += len(data.data)
+        if self._bytes > self._most_bytes:
+            raise Fault("request-too-large", f"the body is larger than {self._most_bytes} bytes")
+        self._chunks += data.chunk_start
+        if self._chunks > _MOST_SMALL_CHUNKS and self._bytes < self._chunks * _SMALL_CHUNK_BYTES:
+            raise Fault("request-invalid", "the body of the request comes in too small chunks")
+        self._spool.take(data.data)
