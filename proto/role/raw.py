@@ -145,6 +145,10 @@ class Raw(anyio.abc.ByteStream):
         self.socket.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
         """Close it; who waits for it is told."""
         if self.socket.fileno() >= 0:
             anyio.notify_closing(self.socket)

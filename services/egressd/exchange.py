@@ -31,8 +31,7 @@ async def exchange(request: h11.Request, upstream: Upstream, name: str, most_byt
     except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
         raise Fault("upstream-unreachable", f"{name} gave no whole answer") from None
     finally:
-        with anyio.CancelScope(shield=True):
-            await upstream.aclose()
+        await upstream.aclose()
 
 
 async def _exchanged(request: h11.Request, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:

@@ -84,8 +84,7 @@ class Fetcher:
         except (anyio.BrokenResourceError, h11.ProtocolError):
             raise _Failed("protocol", "the server's answer is not HTTP, or breaks off") from None
         finally:
-            with anyio.CancelScope(shield=True):
-                await upstream.aclose()
+            await upstream.aclose()
         if response.location is not None:
             try:
                 return FetchRedirected(status=response.status, location=str(join_url(url, response.location)))

@@ -5,6 +5,7 @@ only then anything leaves; a name that is looked up and a greeting of TLS are by
 brokerd said yes, a label or the destination itself, ends the call.
 """
 
+import math
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from typing import IO, Final, NamedTuple
@@ -90,8 +91,7 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
         finally:
             kept = call.place.target.tls and answer.reusable and not flight.label_rose
             if not (kept and shared.warm.keep(whom, upstream)):
-                with anyio.CancelScope(shield=True):
-                    await upstream.aclose()
+                await upstream.aclose()
     if flight.label_rose and answer.status is None:
         raise Fault("ceiling")
     return flight
@@ -175,40 +175,51 @@ async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
 
 
 async def _download(upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
-    answer_by, drained_at = anyio.current_time() + limits.answer_s, float("inf")
-    while not answer.complete:
-        now = anyio.current_time()
-        wait_s = min(answer_by - now if answer.status is None else limits.idle_s, drained_at - now)
-        for portion in _portions(await _received(upstream, max(0.0, wait_s), answer)):
-            out = answer.receive(portion)
-            if answer.broken and answer.status is None:
-                raise Fault("upstream-unreachable", answer.problem)
-            try:
-                await client.send(out)
-            except Gone:
-                answer.client_left = True
-                drained_at = anyio.current_time() + limits.drain_s
-            if answer.broken or answer.read_after_bytes > limits.drain_bytes:
+    answer_by, drained_at = anyio.current_time() + limits.answer_s, math.inf
+    with anyio.CancelScope() as patience:
+        while not answer.complete:
+            # The upstream alone is waited for so long: the client has a clock of its own.
+            idle_at = anyio.current_time() + limits.idle_s
+            patience.deadline = min(answer_by if answer.status is None else idle_at, drained_at)
+            data = await _received(upstream)
+            patience.deadline = math.inf
+            await _pass(data, client, answer)
+            if answer.read_after_bytes > limits.drain_bytes:
                 raise Garbled
-            if answer.complete:
-                break
-            if len(portion) == _PORTION_BYTES:
-                await anyio.lowlevel.checkpoint()
+            if answer.client_left and drained_at == math.inf:
+                drained_at = anyio.current_time() + limits.drain_s
+    if patience.cancelled_caught:
+        if answer.status is None:
+            raise Fault("upstream-unreachable", "the destination took the request and did not answer in time")
+        raise Garbled
+
+
+async def _received(upstream: Upstream) -> bytes:
+    """What came; nothing where the connection has ended, however it did."""
+    try:
+        return await upstream.receive()
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return b""
+
+
+async def _pass(data: bytes, client: Client, answer: Answer) -> None:
+    for portion in _portions(data):
+        out = answer.receive(portion)
+        if answer.broken and answer.status is None:
+            raise Fault("upstream-unreachable", answer.problem)
+        try:
+            await client.send(out)
+        except Gone:
+            answer.client_left = True
+        if answer.broken:
+            raise Garbled
+        if answer.complete:
+            break
+        if len(portion) == _PORTION_BYTES:
+            await anyio.lowlevel.checkpoint()
 
 
 def _portions(data: bytes) -> Iterator[bytes]:
     """What is read in one go: of very many small chunks little, so that nobody else waits for long."""
     size_bytes = _PORTION_BYTES if data.count(b"\n") > _MANY_LINES else len(data) or 1
     yield from (data[at : at + size_bytes] for at in range(0, len(data) or 1, size_bytes))
-
-
-async def _received(upstream: Upstream, within_s: float, answer: Answer) -> bytes:
-    try:
-        with anyio.fail_after(within_s):
-            return await upstream.receive()
-    except TimeoutError:
-        if answer.status is None:
-            raise Fault("upstream-unreachable", "the destination took the request and did not answer in time") from None
-        raise Garbled from None
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return b""

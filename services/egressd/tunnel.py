@@ -201,8 +201,7 @@ class Tunnels:
                 end = await tunnel.splice.run()
                 tunnel.ended = "stopped" if end == "idle" else end
         finally:
-            with anyio.CancelScope(shield=True):
-                await upstream.aclose()
+            await upstream.aclose()
 
     async def _allowed(self, tunnel: _Tunnel, place: Place) -> None:
         asked = EgressAsk(

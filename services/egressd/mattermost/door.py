@@ -182,8 +182,7 @@ class Mattermost:
             if first is not None:
                 await carry(ends, first, self._limits, lambda: self._changed(ready))
         finally:
-            with anyio.CancelScope(shield=True):
-                await upstream.aclose()
+            await upstream.aclose()
 
     async def _changed(self, ready: _Ready) -> None:
         """Return when the destination, or its token, is not what it was when the connection was allowed."""

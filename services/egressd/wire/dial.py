@@ -71,8 +71,12 @@ class Upstream:
             self._raw.shutdown(socket.SHUT_RDWR)
 
     async def aclose(self) -> None:
-        """Close it without waiting for the other side."""
-        await anyio.aclose_forcefully(self._stream)
+        """Close it without waiting for the other side, also when cancelled."""
+        if isinstance(self._stream, Raw):
+            self._stream.close()
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(self._stream)
 
 
 async def dial(target: Target, tls: ssl.SSLContext) -> Upstream:

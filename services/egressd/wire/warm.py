@@ -68,7 +68,7 @@ class Warm:
                 await idle.watched.wait()
             if not idle.heard:
                 return idle.upstream
-            await _close(idle.upstream)
+            await idle.upstream.aclose()
         return None
 
     def keep(self, whom: Hashable, upstream: Upstream) -> bool:
@@ -92,15 +92,10 @@ class Warm:
             self._forget(whom, idle)
             idle.watched.set()
             if not idle.taken:
-                await _close(idle.upstream)
+                await idle.upstream.aclose()
 
     def _forget(self, whom: Hashable, idle: _Idle) -> None:
         self._count -= 1
         self._kept[whom].remove(idle)
         if not self._kept[whom]:
             del self._kept[whom]
-
-
-async def _close(upstream: Upstream) -> None:
-    with anyio.CancelScope(shield=True):
-        await upstream.aclose()
