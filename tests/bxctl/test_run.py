@@ -88,6 +88,7 @@ def _answers(home: Path) -> bool:
     return Box(home).answers("owner-memory")
 
 
+@pytest.mark.measured
 @pytest.mark.model
 def test_what_was_told_in_one_run_is_known_in_the_next(home: Path) -> None:
     told = _bxctl(home, "run", "--", "remember that the launch moved to Thursday")
@@ -111,6 +112,7 @@ def test_what_was_told_in_one_run_is_known_in_the_next(home: Path) -> None:
     assert _processes(home) == {}
 
 
+@pytest.mark.measured
 def test_a_box_that_is_not_up_answers_the_owner(home: Path) -> None:
     _without_model(home)
     for words in (["memory", "log"], ["reindex"], ["grants"], ["decisions"], ["usage"], ["verify"]):
@@ -151,6 +153,7 @@ def test_the_description_of_the_model_is_not_asked_of_another(tmp_path: Path, mo
     assert "hostile" not in run._described()
 
 
+@pytest.mark.measured
 def test_up_starts_a_dead_daemon_again_and_stops_all(home: Path) -> None:
     _without_model(home)
     with _up(home) as up:
@@ -177,6 +180,7 @@ def test_a_second_up_is_refused(home: Path) -> None:
     assert (up.returncode, out) == (0, "")
 
 
+@pytest.mark.measured
 def test_up_says_what_is_wrong_with_a_configuration(home: Path) -> None:
     _without_model(home)
     (home / "config" / "brokerd.toml").write_text("[policy]\n\ntimeout = 3\n")
@@ -219,6 +223,7 @@ def test_two_runs_at_once_both_answer(home: Path) -> None:
     assert _processes(home) == {}
 
 
+@pytest.mark.measured
 def test_a_run_on_a_terminal_begins_and_ends_the_box(home: Path) -> None:
     _without_model(home)
     with terminal.running("run", environ=_environ(home)) as screen:

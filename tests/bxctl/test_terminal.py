@@ -25,6 +25,8 @@ from tests.bxctl.test_chat import (
     WANTED,
 )
 
+pytestmark = pytest.mark.measured
+
 
 def _environ(home: Path) -> dict[str, str]:
     return {"BOXMAKER_HOME": str(home)}

@@ -26,6 +26,7 @@ def _bxctl(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run((*BXCTL, *words), capture_output=True, text=True, check=False)
 
 
+@pytest.mark.measured
 @ROOT
 def test_a_dry_run_says_all_and_does_nothing(tmp_path: Path) -> None:
     prefix = tmp_path / "opt"
@@ -39,6 +40,7 @@ def test_a_dry_run_says_all_and_does_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.measured
 @ROOT
 def test_root_does_not_install_for_a_user() -> None:
     said = _bxctl("install", "--user", "--dry-run")
@@ -46,6 +48,7 @@ def test_root_does_not_install_for_a_user() -> None:
     assert "a user's units are that user's own: no sudo (runbook: peer-refused)" in said.stderr
 
 
+@pytest.mark.measured
 @ROOT
 def test_a_path_that_no_unit_can_name_is_refused(tmp_path: Path) -> None:
     said = _bxctl("install", "--dry-run", "--prefix", str(tmp_path / "a b"))
@@ -77,6 +80,7 @@ def test_a_box_that_was_tried_before_is_told_of(
     assert said.endswith("or say which one you mean: export BOXMAKER_HOME=/var/lib/boxmaker\n")
 
 
+@pytest.mark.measured
 @ROOT
 def test_an_uninstallation_leaves_the_home() -> None:
     said = _bxctl("uninstall", "--dry-run")
@@ -154,6 +158,7 @@ def test_keys_that_an_editor_put_in_the_place_of_the_link_are_put_apart_again(tm
     assert (tmp_path / "local" / "credentials.env.before").read_text() == "A=1\n"
 
 
+@pytest.mark.measured
 @ROOT
 @pytest.mark.parametrize("verb", ["install", "uninstall"])
 def test_what_is_not_ours_is_neither_renewed_nor_removed(tmp_path: Path, verb: str) -> None:
@@ -169,6 +174,7 @@ def test_what_is_not_ours_is_neither_renewed_nor_removed(tmp_path: Path, verb: s
     assert (prefix / "bin" / "bxctl").exists()
 
 
+@pytest.mark.measured
 @ROOT
 @pytest.mark.parametrize("prefix", ["/var/lib/boxmaker", "/opt/../var/lib/boxmaker/programs", "/var/lib"])
 def test_programs_and_home_lie_apart(prefix: str) -> None:

@@ -24,7 +24,7 @@ from tests.e2e.box import Box, running
 from tests.fakes.model import FakeModel
 from tests.fakes.page import FETCH
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.measured, pytest.mark.timeout(120)]
 
 WRITERS = 8
 

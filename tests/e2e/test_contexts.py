@@ -15,7 +15,7 @@ from proto.messages import memory
 from tests.e2e.box import Box, running
 from tests.fakes.model import FakeModel, Reply, events
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.measured, pytest.mark.timeout(120)]
 
 KEY = "sk-test-0123456789abcdef"
 RECALL: Reply = {"calls": [{"name": "recall", "arguments": {"query": "papaya"}}]}

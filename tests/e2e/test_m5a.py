@@ -87,6 +87,7 @@ def test_3_a_write_reaches_the_prompt_only_in_the_next_session(box: Box, model: 
     assert "# user.md (10 of 1,375 characters)\nLikes tea." in model.system
 
 
+@pytest.mark.measured
 def test_4_and_6_what_a_tainted_session_remembers_is_an_untrusted_note(box: Box, model: FakeModel) -> None:
     with serve_page(_PAGE) as url:
         said = _turn(
@@ -115,6 +116,7 @@ def test_4_and_6_what_a_tainted_session_remembers_is_an_untrusted_note(box: Box,
     assert row.untrusted, "a recalled tainted hit taints the session that asked"
 
 
+@pytest.mark.measured
 def test_7_the_owner_lists_every_write_and_undoes_the_latest(box: Box, model: FakeModel) -> None:
     _turn(box, model, "a", calls("memory", action="add", file="memory", text="One."))
     said = _turn(box, model, "b", calls("memory", action="add", file="memory", text="Two."))

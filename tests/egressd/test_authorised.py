@@ -17,6 +17,8 @@ from tests.egressd.conftest import KEY
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import answer, upstream
 
+pytestmark = pytest.mark.measured
+
 Rows = Callable[..., list[Any]]
 
 OWN = "sk-ant-oat01-of-the-harness-itself"

@@ -5,11 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.box import Box
 from tests.egressd import own
 from tests.egressd.test_authorised import GENERATE, PATHS, SAID, rules
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import answer, upstream
+
+pytestmark = pytest.mark.measured
 
 Rows = Callable[..., list[Any]]
 WHY = "refused: the session's label is above the ceiling of the destination"

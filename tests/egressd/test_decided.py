@@ -21,6 +21,8 @@ from tests.egressd import http
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import USAGE, answer, upstream
 
+pytestmark = pytest.mark.measured
+
 Destination = Callable[..., None]
 Rows = Callable[..., list[Any]]
 

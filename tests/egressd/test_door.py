@@ -15,6 +15,8 @@ from tests.egressd.certificates import Authority
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import USAGE, answer, upstream
 
+pytestmark = pytest.mark.measured
+
 Destination = Callable[..., None]
 
 GOOD = http.request()

@@ -16,6 +16,8 @@ from tests.egressd.conftest import KEY
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import USAGE, answer, upstream
 
+pytestmark = pytest.mark.measured
+
 Destination = Callable[..., None]
 PRICES = "[models.scripted]\ninput = 1.0\noutput = 10\ncache_read = 0.5\n\n[models.other]\ninput = 3\noutput = 4\n"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from tests.egressd import http
 from tests.egressd.conftest import KEY
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.upstream import USAGE, answer, chunked, upstream
+
+pytestmark = pytest.mark.measured
 
 Destination = Callable[..., None]
 Rows = Callable[..., list[Any]]

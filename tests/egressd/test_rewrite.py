@@ -30,6 +30,7 @@ def _after(api: ModelApi, body: Any, *quirks: str) -> Any:
 
 
 @settings(max_examples=30)
+@pytest.mark.measured
 @given(st.sampled_from(APIS), st.dictionaries(texts, values), st.sampled_from([None, 1]))
 def test_a_request_that_nothing_applies_to_stays(api: ModelApi, body: dict[str, Any], indent: int | None) -> None:
     data = json.dumps(body, indent=indent).encode()
@@ -37,6 +38,7 @@ def test_a_request_that_nothing_applies_to_stays(api: ModelApi, body: dict[str, 
     assert rewritten(api, data, []) is None
 
 
+@pytest.mark.measured
 @given(st.sampled_from(APIS), st.binary(max_size=40))
 def test_without_quirks_nothing_is_even_read(api: ModelApi, data: bytes) -> None:
     assert rewritten(api, data, []) is None
@@ -50,6 +52,7 @@ def _blocks(value: str | list[dict[str, Any]] | None) -> list[str]:
 
 
 @settings(max_examples=30)
+@pytest.mark.measured
 @given(requests)
 def test_system_messages_are_folded_in_their_order(body: dict[str, Any]) -> None:
     after = _after("anthropic", body, "system-fold")
@@ -145,6 +148,7 @@ def test_results_of_tools_stand_alone_in_a_content_of_the_user(before: list[Any]
 
 
 @settings(max_examples=30)
+@pytest.mark.measured
 @given(st.sampled_from(sorted(REWRITES)), values, values)
 def test_any_shape_is_left_or_stays_a_request(row: tuple[str, ModelApi], inner: Any, other: Any) -> None:
     quirk, api = row

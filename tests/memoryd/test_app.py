@@ -22,6 +22,8 @@ from proto.role.ask import ask
 from tests.memoryd.box import Box, add, note
 from tests.memoryd.daemon import Daemon
 
+pytestmark = pytest.mark.measured
+
 
 def _fails(*flags: str, environ: dict[str, str] | None = None) -> str:
     """What a memoryd says that does not start."""

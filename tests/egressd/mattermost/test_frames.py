@@ -50,6 +50,7 @@ def read(data: bytes) -> list[tuple[Opcode, bytes]]:
 
 
 @settings(max_examples=60)
+@pytest.mark.measured
 @given(st.lists(st.tuples(messages, st.lists(st.integers(0, 40), max_size=3)), max_size=5), st.integers(1, 50))
 def test_messages_come_out_whole_and_masked_however_they_came(
     sent: list[tuple[tuple[str, str], list[int]]], size: int

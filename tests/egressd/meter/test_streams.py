@@ -64,6 +64,7 @@ def test_usage_and_model(stream: Stream) -> None:
     assert read(stream.api, stream.body) == (stream.usage, stream.model)
 
 
+@pytest.mark.no_cover
 @small
 def test_cut_at_every_byte(stream: Stream) -> None:
     """At all places at once through the way back, and at one place after another in the meter alone.
@@ -77,6 +78,7 @@ def test_cut_at_every_byte(stream: Stream) -> None:
         assert read(stream.api, stream.body, [place]) == (stream.usage, stream.model), place
 
 
+@pytest.mark.no_cover
 @large
 def test_cut_at_a_thousand_random_places(stream: Stream) -> None:
     chosen = random.Random(stream.name)

@@ -33,6 +33,8 @@ from proto.role.ask import ask
 from tests.memoryd.daemon import Daemon, user
 from tests.memoryd.kept.items import BODIES, CONTEXT, begin, parts
 
+pytestmark = pytest.mark.measured
+
 
 class Owner:
     """The two ends of it: egressd's and the owner's."""

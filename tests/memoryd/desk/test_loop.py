@@ -9,6 +9,8 @@ from proto.role.ask import ask
 from tests.memoryd.box import UNTRUSTED, add
 from tests.memoryd.daemon import Daemon, assistant, result, user
 
+pytestmark = pytest.mark.measured
+
 
 def test_a_write_reaches_the_block_of_the_next_session(daemon: Daemon) -> None:
     before = daemon.block()

@@ -20,6 +20,8 @@ from proto.role.ask import ask
 from tests.memoryd.box import UNTRUSTED, add, note, remove
 from tests.memoryd.daemon import Daemon, user
 
+pytestmark = pytest.mark.measured
+
 
 def _refused(daemon: Daemon, command: str, arg: str) -> str:
     with pytest.raises(Fault) as fault:

@@ -23,6 +23,9 @@ from memoryd.index.walk import DamagedRecord, WalkState, walk
 from proto.labels import PRIVATE
 from tests.memoryd.index.box import Box, user
 
+# Each text goes through what examples go through elsewhere; under coverage most of the time measured would be its own.
+pytestmark = pytest.mark.no_cover
+
 CHARS = 60_000
 LIMIT_S = 8.0
 

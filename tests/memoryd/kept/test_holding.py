@@ -267,6 +267,7 @@ def test_a_crash_while_finishing_a_crash(home: Path) -> None:
     assert again.files() == ["dom-me/.contexts/chat-a/c1.json"]
 
 
+@pytest.mark.measured
 @given(st.lists(st.text('ab/0-é"\\', max_size=40), max_size=60), st.integers(0, 4_000))
 def test_what_a_reply_shows_of_an_item_fits(entries: list[str], room: int) -> None:
     made = item(entries=entries)

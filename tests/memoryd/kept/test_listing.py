@@ -1,5 +1,6 @@
 """The list in memory: newest first, each once, whatever the pages; and what is due."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def _order(one: KeptItem) -> tuple[str, str, str]:
 
 
 @settings(max_examples=60)
+@pytest.mark.measured
 @given(ITEMS, st.integers(1, 5), st.sampled_from([None, "chat-a"]), st.booleans())
 def test_pages_give_every_item_once_newest_first(
     items: list[KeptItem], page: int, session: str | None, at_once: bool

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.measured
+
 _DAEMON = """
 import sys, anyio
 from proto.faults import Fault

@@ -63,6 +63,7 @@ def test_how_long_the_watchdog_waits(
     assert ready.watchdog_s() == seconds
 
 
+@pytest.mark.measured
 def test_a_daemon_tells_that_it_is_ready_alive_and_stopping(home: Path, told: socket.socket) -> None:
     environ = {**os.environ, "NOTIFY_SOCKET": str(home / "n"), "WATCHDOG_USEC": "300000"}
     with subprocess.Popen([sys.executable, "-c", _DAEMON, "serve", "--home", str(home)], env=environ) as daemon:
@@ -75,6 +76,7 @@ def test_a_daemon_tells_that_it_is_ready_alive_and_stopping(home: Path, told: so
         assert daemon.wait(20) == 0
 
 
+@pytest.mark.measured
 def test_a_socket_that_is_passed_is_served_as_it_is(home: Path) -> None:
     """No lock beside it, no check, no bind: its folder need not even be writable, nor seen."""
     path = row("owner-memory").at(home)

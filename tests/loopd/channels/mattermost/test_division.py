@@ -41,6 +41,7 @@ def is_open(text: str) -> bool:
 
 
 @settings(max_examples=200)
+@pytest.mark.measured
 @given(TEXTS)
 @example("```\n" + "x" * 2000)
 @example("\U0001f469\u200d" * 500)
