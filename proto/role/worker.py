@@ -16,8 +16,8 @@ import anyio.abc
 from proto.role.confined import LENGTH
 
 _LARGEST_ANSWER_BYTES: Final = 16 << 20
-_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "COVERAGE_PROCESS_CONFIG")
-"""Of the environment: what starts the interpreter, and what measures it. Not the keys that may stand there."""
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH")
+"""Of the environment: what starts the interpreter. Not the keys that may stand there."""
 
 
 class WorkerLost(Exception):
