@@ -1,12 +1,13 @@
 """Memory over MCP, whole: the SDK's own client behind a session's socket, brokerd, memoryd; in both eras of MCP."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import msgspec
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from proto.labels import PRIVATE, DataClass, Label
 from proto.messages import broker, memory
@@ -29,14 +30,24 @@ def _opened(box: Box, session: str, label: Label = PRIVATE) -> str:
     return reply.path
 
 
-async def _called(path: str, mode: str, tool: str, **arguments: object) -> tuple[str, bool]:
-    """The text of a call's result, and whether it is a failure, over a client of its own."""
+@asynccontextmanager
+async def _client(path: str, mode: str) -> AsyncIterator[Any]:
+    """A client of the SDK, which takes a second to import: whoever collects the tests does not wait for it."""
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=path)) as http:
         transport = streamable_http_client("http://session/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:
-            listed = await client.list_tools()
-            assert {one.name: (one.description, one.input_schema) for one in listed.tools} == SHOWN
-            result = await client.call_tool(tool, arguments)
+            yield client
+
+
+async def _called(path: str, mode: str, tool: str, **arguments: object) -> tuple[str, bool]:
+    """The text of a call's result, and whether it is a failure, over a client of its own."""
+    async with _client(path, mode) as client:
+        listed = await client.list_tools()
+        assert {one.name: (one.description, one.input_schema) for one in listed.tools} == SHOWN
+        result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert content.type == "text"
     return content.text, bool(result.is_error)
@@ -93,10 +104,7 @@ async def test_a_program_remembers_and_recalls(home: Path) -> None:
 
 async def _closed(path: str) -> tuple[str, bool]:
     """What a call of a session gives that brokerd has closed."""
-    async with (
-        httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=path)) as http,
-        Client(streamable_http_client("http://session/mcp", http_client=http), mode="legacy") as client,
-    ):
+    async with _client(path, "legacy") as client:
         result = await client.call_tool("recall", {"query": "x"})
     (content,) = result.content
     assert content.type == "text"
