@@ -7,6 +7,9 @@
 override ASK := $(value ASK)
 export ASK
 
+# Compiled once, not at each start of each process: some images of Python set this.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON := .venv/bin/python
 
 help: ## this list
