@@ -15,6 +15,8 @@ from egressd.wire.redact import Redactor
 
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _MOST_METERED_BYTES: Final = 256 << 20
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+_NO_BODY: Final = (204, 304)
 _COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
 
 
@@ -50,6 +52,9 @@ class Answer:
         """Takes what is kept of the answer, from when the call was allowed."""
         self._inflater: Inflater | None = None
         self._over = False
+        self._method = b""
+        self._chunked = False
+        """Whether the client gets the body in chunks."""
         self.status: int | None = None
         """The status of the upstream, once its head has come."""
         self.begun = False
@@ -84,6 +89,8 @@ class Answer:
     def to_upstream(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> bytes:
         """The bytes of a part of the request."""
         self.begun = True
+        if isinstance(event, h11.Request):
+            self._method = event.method
         return self._upstream.send(event) or b""
 
     def receive(self, data: bytes) -> bytes:
@@ -124,7 +131,8 @@ class Answer:
                 return True
             case h11.EndOfMessage():
                 self._body(self._redactor.end(), out)
-                self._say(h11.EndOfMessage(), out)
+                if self._chunked and not self.client_left:
+                    out.append(_LAST_CHUNK)
                 self.stop()
                 self.complete = True
                 return False
@@ -150,11 +158,15 @@ class Answer:
                 # Asked not to be: what is in it cannot be masked, so it is not kept.
                 self.kept = None
         headers.append((b"Connection", b"close"))
-        reason = mask(response.reason)
-        self._say(h11.Response(status_code=response.status_code, headers=headers, reason=reason), out)
+        head = h11.Response(status_code=response.status_code, headers=headers, reason=mask(response.reason))
+        if not self.client_left:
+            out.append(self._client.send(head) or b"")
+        self._chunked = self._chunks(head)
 
     def _body(self, data: bytes, out: list[bytes]) -> None:
-        self._say(h11.Data(data=data), out)
+        if data and not self.client_left:
+            # As h11 would write it, at a tenth of the cost: an answer has many pieces and one head.
+            out.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
         if self.kept is not None and (hidden := self._own.feed(data)):
             self.kept.data(hidden)
 
@@ -167,10 +179,12 @@ class Answer:
         except (Overflow, ValueError):
             self._inflater = None
 
-    def _say(self, event: h11.Response | h11.Data | h11.EndOfMessage, out: list[bytes]) -> None:
-        if self.client_left or (isinstance(event, h11.Data) and not event.data):
-            return
-        out.append(self._client.send(event) or b"")
+    def _chunks(self, head: h11.Response) -> bool:
+        """Whether the body behind a head goes to the client in chunks (RFC 9112 section 6.3)."""
+        if self._method == b"HEAD" or head.status_code in _NO_BODY:
+            return False
+        sized = any(name == b"content-length" for name, _ in head.headers)
+        return not sized and (self._client.their_http_version or b"") >= b"1.1"
 
 
 def _is_compressed(encoding: bytes) -> bool:

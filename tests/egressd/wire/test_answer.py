@@ -20,14 +20,19 @@ COUNTED = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5)
 cuts = st.lists(st.integers(0, 100_000), max_size=12)
 
 
-def _opened(key: str | None = None) -> Answer:
-    """A call whose request has been read from the client and sent to the upstream."""
+def _asked(method: str = "POST", version: str = "1.1") -> h11.Connection:
+    """The side of a client whose request has been read."""
     client = h11.Connection(h11.SERVER)
-    client.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-    while client.next_event() is not h11.PAUSED and client.their_state is not h11.DONE:
+    client.receive_data(f"{method} / HTTP/{version}\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+    while client.next_event() is not h11.PAUSED and client.their_state not in (h11.DONE, h11.MUST_CLOSE):
         pass
-    answer = Answer(client, OpenAiChat(), Redactor(*([key.encode()] if key else [])))
-    answer.to_upstream(h11.Request(method="POST", target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
+    return client
+
+
+def _opened(key: str | None = None, method: str = "POST", version: str = "1.1") -> Answer:
+    """A call whose request has been read from the client and sent to the upstream."""
+    answer = Answer(_asked(method, version), OpenAiChat(), Redactor(*([key.encode()] if key else [])))
+    answer.to_upstream(h11.Request(method=method, target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
     answer.to_upstream(h11.EndOfMessage())
     return answer
 
@@ -37,8 +42,8 @@ def _cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(at) if a != b]
 
 
-def _framed(body: bytes, framing: str, pieces: list[int]) -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+def _framed(body: bytes, framing: str, pieces: list[int], status: int = 200) -> bytes:
+    head = b"HTTP/1.1 %d OK\r\nContent-Type: text/event-stream\r\n" % status
     if framing == "length":
         return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     if framing == "close":
@@ -68,6 +73,33 @@ def test_the_body_that_comes_out_went_in(body: bytes, framing: str, pieces: list
     assert answer.complete
     if body == USAGE:
         assert answer.usage == COUNTED
+
+
+@given(
+    st.sampled_from(["GET", "POST", "HEAD"]),
+    st.sampled_from(["1.0", "1.1"]),
+    st.sampled_from([200, 204, 206, 304, 404]),
+    st.sampled_from(["length", "chunked", "close"]),
+    st.binary(max_size=100),
+)
+def test_the_client_gets_what_h11_would_write(
+    method: str, version: str, status: int, framing: str, body: bytes
+) -> None:
+    if method == "HEAD" or status in (204, 304):
+        body = b""
+    answer = _opened(None, method, version)
+    data = _framed(body, framing, [], status)
+    if framing == "chunked" and (method == "HEAD" or status in (204, 304)):
+        data = data.partition(b"\r\n\r\n")[2].partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+    out = answer.receive(data) + (b"" if answer.complete else answer.receive(b""))
+    assert answer.complete
+    oracle = _asked(method, version)
+    headers = [("Content-Type", "text/event-stream"), ("Connection", "close")]
+    if framing == "length":
+        headers.insert(1, ("Content-Length", str(len(body))))
+    expected = oracle.send(h11.Response(status_code=status, headers=headers, reason=b"OK"))
+    pieces = [oracle.send(h11.Data(data=body))] if body else []
+    assert out == b"".join([expected or b"", *filter(None, pieces), oracle.send(h11.EndOfMessage()) or b""])
 
 
 @given(cuts, st.integers(0, len(USAGE)))
