@@ -18,6 +18,8 @@ _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 def escape(text: str) -> str:
     r"""One line of visible characters: `\n`, `\t`, `\r`, `\\`, and `\u{200b}` for what cannot be seen."""
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text  # nearly every one
     return "".join(map(_escape_char, text))
 
 

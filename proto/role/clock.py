@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
+
+_SECONDS_CHARS: Final = len("2026-09-24T21:02:03")
 
 Clock = Callable[[], datetime]
 """Gives the time now, aware, in UTC."""
@@ -14,7 +17,7 @@ def now() -> datetime:
 
 def stamp(time: datetime) -> str:
     """`2026-09-24T21:02:03Z`."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.astimezone(UTC).isoformat()[:_SECONDS_CHARS] + "Z"
 
 
 def parse(text: str) -> datetime:
