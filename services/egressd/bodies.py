@@ -16,10 +16,25 @@ _MOST_OPENED: Final = 250_000
 _MOST_PARTED: Final = 1_000_000
 """Of brackets that open, and of commas and colons, those in texts counted in: a body of 32 MiB that is nothing else
 would take a gigabyte to read, and keep everybody else waiting meanwhile. Ten million words have fewer."""
+_LONGEST_USUAL_CHARS: Final = 63
 _NOT_JSON: Final = "the body of the request is not a JSON object"
 _TWICE: Final = "the body of the request names a field twice"
 
-Object = dict[str, Any]
+
+class Object(dict[str, Any]):
+    """An object of a body. It is not changed once a field was looked for in it."""
+
+    __slots__ = ("_by_name",)
+
+    @property
+    def by_name(self) -> dict[str, list[Any]]:
+        """The values by the folded names of their keys: several where some readers take one key for another."""
+        if not hasattr(self, "_by_name"):
+            self._by_name: dict[str, list[Any]] = {}
+            for key, value in self.items():
+                name = folded(key) if len(key) > _LONGEST_USUAL_CHARS else _usual_folded(key)
+                self._by_name.setdefault(name, []).append(value)
+        return self._by_name
 
 
 def parse(data: bytes) -> Object:
@@ -33,10 +48,10 @@ def parse(data: bytes) -> Object:
     if data.count(b"{") + data.count(b"[") > _MOST_OPENED or data.count(b",") + data.count(b":") > _MOST_PARTED:
         raise Fault("request-too-large", "the body of the request has too many values")
     try:
-        found = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        found = _decoder.decode(data.decode("utf-8"))
     except (ValueError, RecursionError):
         raise Fault("request-invalid", _NOT_JSON) from None
-    if not isinstance(found, dict):
+    if not isinstance(found, Object):
         raise Fault("request-invalid", _NOT_JSON)
     return found
 
@@ -48,10 +63,12 @@ def field(value: Object, name: str) -> Any:
         Fault: `request-invalid`: two fields fold to it.
 
     """
-    found = [one for key, one in value.items() if len(key) < 64 and _short_folded(key) == name]
+    found = value.by_name.get(name)
+    if found is None:
+        return None
     if len(found) > 1:
         raise Fault("request-invalid", _TWICE)
-    return found[0] if found else None
+    return found[0]
 
 
 def object_of(value: Object, name: str) -> Object:
@@ -63,8 +80,8 @@ def object_of(value: Object, name: str) -> Object:
     """
     found = field(value, name)
     if found is None:
-        return {}
-    if not isinstance(found, dict):
+        return Object()
+    if not isinstance(found, Object):
         raise Fault("request-invalid", f"{name} in the body of the request is not an object")
     return found
 
@@ -74,12 +91,12 @@ def folded(key: str) -> str:
     return key.replace("_", "").replace("-", "").casefold()
 
 
-_short_folded: Final = lru_cache(4_096)(folded)
+_usual_folded: Final = lru_cache(4_096)(folded)
 """For the short keys, which are nearly always the same ones."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Object:
-    found = dict(pairs)
+    found = Object(pairs)
     if len(found) != len(pairs):
         raise Fault("request-invalid", _TWICE)
     return found
@@ -87,3 +104,6 @@ def _once(pairs: list[tuple[str, Any]]) -> Object:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+_decoder: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)

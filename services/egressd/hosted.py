@@ -83,8 +83,10 @@ _GEMINI_HOSTED: Final = {
 """ai.google.dev, "Caching", `Tool`: what a tool is stands in the name of its one field."""
 
 
-def hosted(api: ModelApi, body: Object, model: str) -> tuple[str, ...]:
+def hosted(api: ModelApi, body: Object, model: str, parts: Sequence[Object]) -> tuple[str, ...]:
     """The names of the tools run by the provider that a request names or needs, each once, sorted.
+
+    `parts` are those of its conversation (`remote.parts_of`).
 
     Raises:
         Fault: `request-invalid`: tools have not their shape.
@@ -99,8 +101,7 @@ def hosted(api: ModelApi, body: Object, model: str) -> tuple[str, ...]:
             found = _gemini(body)
         case "code-assist":
             found = _gemini(object_of(body, "request"))
-    inner = object_of(body, "request") if api == "code-assist" else body
-    addresses = [remote.NAME] if remote.follows(api, inner) else []
+    addresses = [remote.NAME] if remote.follows(api, parts) else []
     return tuple(sorted({*found, *addresses}))
 
 
@@ -136,12 +137,12 @@ def _anthropic(body: Object) -> Iterator[str]:
 def _openai(body: Object, model: str) -> Iterator[str]:
     for tool in _tools(body):
         yield from _openai_tool(tool)
-    for name, shown in _OPENAI_FIELDS.items():
+    for name in _OPENAI_FIELDS.keys() & body.by_name.keys():
         value = field(body, name)
-        off = name == "searchparameters" and isinstance(value, dict) and field(value, "mode") == "off"
+        off = name == "searchparameters" and isinstance(value, Object) and field(value, "mode") == "off"
         # An empty object asks for the search as it is by default.
         if value not in (None, False, []) and not off:
-            yield shown
+            yield _OPENAI_FIELDS[name]
     if _SEARCHING_MODEL.search(model):
         yield "web_search"
 
@@ -154,7 +155,7 @@ def _openai_tool(tool: Object) -> Iterator[str]:
             yield from _openai_tool(inner)
     elif kind == "shell":
         environment = field(tool, "environment")
-        local = isinstance(environment, dict) and field(environment, "type") == "local"
+        local = isinstance(environment, Object) and field(environment, "type") == "local"
         if not local:
             yield "code_execution"
     else:
@@ -174,7 +175,7 @@ def _tools(body: Object) -> list[Object]:
     found = field(body, "tools")
     if found is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(tool, dict) for tool in found):
+    if not isinstance(found, list) or not all(isinstance(tool, Object) for tool in found):
         raise Fault("request-invalid", "tools in the body of the request are not a list of objects")
     return found
 

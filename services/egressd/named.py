@@ -51,9 +51,10 @@ def named(api: ModelApi, data: bytes, model: str) -> Named:
         # Some read a number in a text, too: one answer that is reserved for would be many.
         raise Fault("request-invalid", "the number of answers in the body of the request is none")
     inner = object_of(body, "request") if api == "code-assist" else body
-    unseen_tokens = UNSEEN_TOKENS if remote.recalls(api, inner) else 0
-    dearer = any(field(body, name) not in usual for name, usual in _USUAL.items())
-    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model), unseen_tokens, dearer)
+    parts = remote.parts_of(api, inner)
+    unseen_tokens = UNSEEN_TOKENS if remote.recalls(inner, parts) else 0
+    dearer = any(field(body, name) not in _USUAL[name] for name in _USUAL.keys() & body.by_name.keys())
+    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model, parts), unseen_tokens, dearer)
 
 
 def _model(untrusted: Any) -> str:

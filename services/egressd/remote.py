@@ -5,10 +5,10 @@ other check. Each counts as the provider's `web_fetch`. Only places that mean an
 tool was given or gave back as JSON.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from egressd.bodies import Object, folded
+from egressd.bodies import Object
 from proto.rules import ModelApi
 
 NAME: Final = "web_fetch"
@@ -34,60 +34,55 @@ _JSON_OF_TOOLS: Final = frozenset({"input", "args", "arguments", "response"})
 """What a tool was given, or gave back as JSON, inside a conversation."""
 
 
-def follows(api: ModelApi, body: Object) -> bool:
-    """Whether a request holds an address that the provider would follow."""
-    return any(_leads_out(api, part) for part in _parts(_told(api, body)))
-
-
-def recalls(api: ModelApi, body: Object) -> bool:
-    """Whether a request names what the provider keeps, a conversation or a file: how much that is, it does not say."""
-    if any(value and folded(key) in _KEPT for key, value in body.items()):
-        return True
-    return any(
-        (value and folded(key) in _KEPT_FILES) or value == _REFERENCE
-        for part in _parts(_told(api, body))
-        for key, value in part.items()
-    )
-
-
-def _told(api: ModelApi, body: Object) -> list[Any]:
-    names = _CONVERSATION[api]
-    return [value for key, value in body.items() if folded(key) in names]
-
-
-def _parts(value: Any) -> Iterator[Object]:
-    """Every object of a conversation, without those that are a tool's own JSON."""
-    waiting = [value]
+def parts_of(api: ModelApi, body: Object) -> list[Object]:
+    """Every object of a request's conversation, without those that are a tool's own JSON."""
+    found: list[Object] = []
+    waiting = _under(_CONVERSATION[api], body)
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):
             waiting += one
-        elif isinstance(one, dict):
-            yield one
-            waiting += [inner for key, inner in one.items() if folded(key) not in _JSON_OF_TOOLS]
+        elif isinstance(one, Object):
+            found.append(one)
+            waiting += _under(one.by_name.keys() - _JSON_OF_TOOLS, one)
+    return found
+
+
+def follows(api: ModelApi, parts: Sequence[Object]) -> bool:
+    """Whether a conversation holds an address that the provider would follow."""
+    return any(_leads_out(api, part) for part in parts)
+
+
+def recalls(body: Object, parts: Sequence[Object]) -> bool:
+    """Whether a request names what the provider keeps, a conversation or a file: how much that is, it does not say."""
+    return any(_under(_KEPT, body)) or any(
+        any(_under(_KEPT_FILES, part)) or _REFERENCE in part.values() for part in parts
+    )
+
+
+def _under(names: Iterable[str], part: Object) -> list[Any]:
+    """The values of the fields of some folded names."""
+    return [value for name in names for value in part.by_name.get(name, ())]
 
 
 def _leads_out(api: ModelApi, part: Object) -> bool:
     match api:
         case "anthropic":
-            return any(folded(key) == "type" and value == "url" for key, value in part.items())
+            return "url" in part.by_name.get("type", ())
         case "openai-chat" | "openai-responses":
-            names = {folded(key): value for key, value in part.items()}
-            return any(_is_away(value) for name, value in names.items() if name in _OPENAI) or any(
-                isinstance(value, str) and "://" in value[:64]
-                for name, value in names.items()
-                if name in _OPENAI_CONTENT
+            return any(map(_is_away, _under(_OPENAI, part))) or any(
+                isinstance(value, str) and "://" in value[:64] for value in _under(_OPENAI_CONTENT, part)
             )
         case "gemini" | "code-assist":
-            return any(folded(key) == "fileuri" and not _is_own_file(value) for key, value in part.items())
+            return not all(map(_is_own_file, part.by_name.get("fileuri", ())))
 
 
 def _is_away(value: Any) -> bool:
     """Whether a value is an address, or an object or a list with one, that is not the content itself."""
-    if isinstance(value, dict):
-        return any(_is_away(inner) for key, inner in value.items() if folded(key) == "url")
+    if isinstance(value, Object):
+        return any(map(_is_away, value.by_name.get("url", ())))
     if isinstance(value, list):
-        return any(_is_away(inner) for inner in value)
+        return any(map(_is_away, value))
     return isinstance(value, str) and value[:64].strip().lower()[: len(_INLINE)] != _INLINE and bool(value)
 
 

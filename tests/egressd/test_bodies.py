@@ -5,7 +5,7 @@ import io
 import pytest
 
 from egressd import calls
-from egressd.bodies import field, parse
+from egressd.bodies import Object, field, parse
 from egressd.routes import Route
 from proto.faults import Fault
 
@@ -27,7 +27,15 @@ def test_a_long_text_and_a_large_image_are_read() -> None:
 
 @pytest.mark.parametrize("key", ["tools", "Tools", "TOOLS", "to_ols", "tool\u017f"])
 def test_a_field_is_found_however_a_reader_may_spell_it(key: str) -> None:
-    assert field({key: [1]}, "tools") == [1]
+    assert field(Object({key: [1]}), "tools") == [1]
+
+
+@pytest.mark.parametrize("key", ["Tools", "t" + "_" * 100 + "ools"])
+def test_a_field_that_stands_twice_is_refused_when_it_is_looked_for(key: str) -> None:
+    body = Object({"tools": [], key: [], "model": "m"})
+    assert field(body, "model") == "m"
+    with pytest.raises(Fault, match="names a field twice"):
+        field(body, "tools")
 
 
 def test_a_body_that_is_nested_deeper_than_can_be_followed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

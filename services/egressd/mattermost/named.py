@@ -56,11 +56,11 @@ def check_spoken(data: bytes) -> None:
 
     """
     message = parse(data)
-    action, told = message.get("action"), message.get("data", {})
+    action, told = message.get("action"), message.get("data", Object())
     if (
         not set(message) <= {"action", "data", "seq"}
         or type(message.get("seq", 0)) is not int
-        or not isinstance(told, dict)
+        or not isinstance(told, Object)
     ):
         raise Fault("request-invalid", _SPOKEN)
     if action != "user_typing" and (action != "ping" or told):
@@ -91,7 +91,7 @@ def _body(form: Form, data: bytes) -> Object:
                 raise Fault("request-invalid", "the request has a body and should have none")
         case "bytes":
             pass
-    return {}
+    return Object()
 
 
 def _check_list(data: bytes, wanted: re.Pattern[str]) -> None:
