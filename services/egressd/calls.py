@@ -2,8 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from typing import IO, Final, NamedTuple
 
 import anyio
@@ -85,14 +84,17 @@ class Calls:
         """
         trace.follow(asked.trace)
         began_ns = trace.now_ns()
-        _, found = self._found(asked, head, client)
+        place = self._relaying.destinations.find(asked.destination)
+        found = _routed(asked, place, client)
         if found.what == "here":
             await client.send(_nothing(client))
             return
-        check_model(head, asked.query)
-        with closing(await client.body()) as body:
-            # Looked up again: the owner may have changed the file while the body came.
-            place, found = self._found(asked, head, client)
+        check_model(asked)
+        with await client.body() as body:
+            looked_up = self._relaying.destinations.find(asked.destination)
+            if looked_up is not place:
+                # The owner has changed the file while the body came.
+                place, found = looked_up, _routed(asked, looked_up, client)
             auth = auth_of(asked, place)
             read = self._masked(await self._read(found, body, place), auth, found, place)
             size_bytes = body.seek(0, os.SEEK_END)
@@ -104,17 +106,6 @@ class Calls:
                     await self._booked(call, client)
             else:
                 await self._relayed(call, client, None, _Outcome())
-
-    def _found(self, asked: Asked, head: h11.Request, client: Client) -> tuple[Place, Route]:
-        place = self._relaying.destinations.find(asked.destination)
-        apis = likely(head, place.rule.apis)
-        found = route(apis, asked.method, asked.path, place.rule.quirks)
-        client.api = api_of(asked.path, place.rule.apis) if found is None else found.api
-        if found is None:
-            raise Fault("route-unknown")
-        if found.what != "here":
-            place.need_target()
-        return place, found
 
     async def _read(self, found: Route, body: IO[bytes], place: Place) -> Named:
         """What a body names; it is changed where the destination wants it."""
@@ -177,7 +168,7 @@ class Calls:
 
     async def _relayed(self, call: _Ready, client: Client, reserved: Reserved | None, outcome: _Outcome) -> None:
         carries = carried(call.auth, call.route.api, call.place, self._credentials)
-        own = own_secrets(call.head, carries)
+        own = own_secrets(call.asked.headers, carries)
         meter = call.route.meter
         answer = Answer(client.http, meter and meter(), Redactor(*carries.secrets), Redactor(*own))
         outcome.answer = answer
@@ -193,15 +184,31 @@ class Calls:
                     _left(call, decision, Redactor(*carries.secrets, *own))
                 )
 
-        with _recorded(outcome):
-            try:
-                flight = await relay(
-                    Call(ask, request, call.body, call.body_bytes, call.place), client, answer, self._relaying, allowed
-                )
-                outcome.ended = "label-rose" if flight.label_rose else "complete"
-            except Garbled:
-                outcome.ended = "client-left" if answer.client_left else "upstream-cut"
+        try:
+            flight = await relay(
+                Call(ask, request, call.body, call.body_bytes, call.place), client, answer, self._relaying, allowed
+            )
+            outcome.ended = "label-rose" if flight.label_rose else "complete"
+        except Garbled:
+            outcome.ended = "client-left" if answer.client_left else "upstream-cut"
+        finally:
             outcome.status = answer.status or 0
+            answer.stop()
+            # A call that was allowed and found no connection never left: nothing of it is kept.
+            if answer.begun and outcome.recorder is not None:
+                outcome.recorder.end(answer.complete, answer.model)
+
+
+def _routed(asked: Asked, place: Place, client: Client) -> Route:
+    """What a request means at a destination; a refusal is told in the shape of its API from now on."""
+    apis = likely(asked.headers, place.rule.apis)
+    found = route(apis, asked.method, asked.path, place.rule.quirks)
+    client.api = api_of(asked.path, place.rule.apis) if found is None else found.api
+    if found is None:
+        raise Fault("route-unknown")
+    if found.what != "here":
+        place.need_target()
+    return found
 
 
 def _reading(found: Route, body: IO[bytes], quirks: Sequence[str]) -> tuple[Named, bytes | None]:
@@ -259,20 +266,6 @@ def _left(call: _Ready, decision: EgressDecision, redactor: Redactor) -> Left:
         body=call.body,
         redactor=redactor,
     )
-
-
-@contextmanager
-def _recorded(outcome: _Outcome) -> Iterator[None]:
-    """End what was kept of a call, whatever ends the call."""
-    try:
-        yield
-    finally:
-        answer = outcome.answer
-        if answer is not None:
-            answer.stop()
-        # A call that was allowed and found no connection never left: nothing of it is kept.
-        if answer is not None and answer.begun and outcome.recorder is not None:
-            outcome.recorder.end(answer.complete, answer.model)
 
 
 def _ending(call: str, outcome: _Outcome) -> Ending:

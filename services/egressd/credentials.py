@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from egressd.stamp import Stamp, stamp_from, stamp_of
 from proto import credentials
 from proto.faults import Fault
 
-_Stamp = tuple[int, int, int]
 _OF_A_FOLDER: Final = "keys_"
 """What systemd puts before the names of the files of a folder (`LoadCredential=keys:…`)."""
 
@@ -112,7 +112,7 @@ class _OwnFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.data = b""
-        self._stamp: _Stamp | None = None
+        self._stamp: Stamp | None = None
 
     def changed(self) -> bool:
         """Read it again if it changed; whether it did.
@@ -121,6 +121,8 @@ class _OwnFile:
             Fault: `credential-missing`: it cannot be read, or others can read it.
 
         """
+        if self._stamp is not None and stamp_of(self.path) == self._stamp:
+            return False
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -132,10 +134,7 @@ class _OwnFile:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
                 raise Fault("credential-missing", f"others can read {self.path}; make it 0600")
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if stamp == self._stamp:
-                return False
-            self.data, self._stamp = file.read(), stamp
+            self.data, self._stamp = file.read(), stamp_from(status)
         return True
 
 

@@ -40,6 +40,17 @@ def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert not found.is_set("KEY")
 
 
+def test_a_file_that_others_may_read_from_now_on_is_not_used_from_now_on(tmp_path: Path) -> None:
+    found = Credentials(tmp_path, {})
+    _file(tmp_path, f"KEY={SECRET}\n")
+    for _ in range(2):
+        assert found.find("KEY") == SECRET
+        (tmp_path / "credentials.env").chmod(0o644)
+        with pytest.raises(Fault, match="make it 0600"):
+            found.find("KEY")
+        (tmp_path / "credentials.env").chmod(0o600)
+
+
 @pytest.mark.parametrize(
     "line", ["KEY=v1", "export KEY=v1", '  KEY = "v1"  ', "KEY='v1'", "# KEY=no\nKEY=v1\r\n", "KEY=no\nKEY=v1"]
 )

@@ -96,7 +96,7 @@ class Mattermost:
         """
         client.api = _API
         trace.follow(asked.trace)
-        found = _found(asked, head)
+        found = _found(asked)
         with closing(await client.body(self._most_bytes(found))) as body:
             # Looked up again: the owner may have changed the file while the body came.
             place = self._relaying.destinations.find(asked.destination)
@@ -217,13 +217,13 @@ class Mattermost:
             self._open -= 1
 
 
-def _found(asked: Asked, head: h11.Request) -> Route:
+def _found(asked: Asked) -> Route:
     found = route(asked.method, asked.path)
     if found is None:
         raise Fault("route-unknown")
     if found.what == "post" and not asked.session:
         raise Fault("request-invalid", "what is posted is a session's: the request needs its X-Boxmaker-Session")
-    if (found.what == "socket") is not is_upgrade(head):
+    if (found.what == "socket") is not is_upgrade(asked.headers):
         raise Fault("websocket", "a WebSocket is at /api/v4/websocket, and nothing else is there")
     return found
 

@@ -4,7 +4,7 @@ A head is never passed on; a new one is made of the parts that are named here, s
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -15,6 +15,8 @@ from proto.ids import is_session_id, is_traceparent
 from proto.rules import Api, Auth
 
 Headers = list[tuple[bytes, bytes]]
+Came = Mapping[bytes, list[bytes]]
+"""The values of each header of a head, by its name in small letters."""
 
 SESSION: Final = b"x-boxmaker-session"
 CHANNEL: Final = b"x-boxmaker-channel"
@@ -68,6 +70,7 @@ class Asked(NamedTuple):
     path: str
     query: str
     trace: str | None
+    headers: Came
     auth: Auth | None = None
 
     @property
@@ -92,13 +95,14 @@ def asked(request: h11.Request) -> Asked:
         Fault: `request-invalid`, `websocket`.
 
     """
-    sessions, channels = values(request, SESSION), values(request, CHANNEL)
+    came = came_with(request)
+    sessions, channels = came.get(SESSION, []), came.get(CHANNEL, [])
     if not sessions and len(channels) == 1 and channels[0] in _CHANNELS:
-        found = _asked(request, "", "", None)
+        found = _asked(request, came, "", "", None)
     else:
         if channels or len(sessions) != 1 or not is_session_id(session := sessions[0].decode("latin-1")):
             raise Fault("request-invalid", "the request needs one X-Boxmaker-Session header with a session's id")
-        found = asked_on_own(request, session, "", None)
+        found = _asked(request, came, session, "", None)
     root, _, rest = found.path.removeprefix("/").partition("/")
     if not root:
         raise Fault("request-invalid", "the path of the request begins with the name of a destination")
@@ -112,28 +116,36 @@ def asked_on_own(request: h11.Request, session: str, destination: str, auth: Aut
         Fault: `request-invalid`, `websocket`.
 
     """
-    if is_upgrade(request):
-        raise Fault("websocket")
-    return _asked(request, session, destination, auth)
+    return _asked(request, came_with(request), session, destination, auth)
 
 
-def is_upgrade(request: h11.Request) -> bool:
+def is_upgrade(came: Came) -> bool:
     """Whether a client wants to speak WebSocket."""
-    return b"websocket" in b",".join(values(request, b"upgrade")).lower()
+    return b"websocket" in b",".join(came.get(b"upgrade", [])).lower()
 
 
-def _asked(request: h11.Request, session: str, destination: str, auth: Auth | None) -> Asked:
-    names = [name for name, _ in request.headers]
-    if b"transfer-encoding" in names and b"content-length" in names:
+def came_with(head: h11.Request | h11.Response) -> Came:
+    """The headers of a head."""
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in head.headers.raw_items():
+        found.setdefault(name.lower(), []).append(value)
+    return found
+
+
+def _asked(request: h11.Request, came: Came, session: str, destination: str, auth: Auth | None) -> Asked:
+    if session and is_upgrade(came):
+        # A WebSocket is for what belongs to no session.
+        raise Fault("websocket")
+    if b"transfer-encoding" in came and b"content-length" in came:
         raise Fault("request-invalid", "the request has both Transfer-Encoding and Content-Length")
-    if any(value.strip().lower() != b"identity" for value in values(request, b"content-encoding")):
+    if any(value.strip().lower() != b"identity" for value in came.get(b"content-encoding", [])):
         raise Fault("request-invalid", "the body of the request is compressed; what it names could not be read")
     path, mark, query = request.target.decode("ascii").partition("?")
     if not path.startswith("/"):
         raise Fault("request-invalid", "the path of the request begins with a slash")
     if _names_in(query) & _KEYS_IN_QUERY:
         raise Fault("request-invalid", "a key in a URL would be kept in logs; it goes into a header")
-    traces = [value.decode("latin-1") for value in values(request, b"traceparent")]
+    traces = [value.decode("latin-1") for value in came.get(b"traceparent", [])]
     return Asked(
         session=session,
         destination=destination,
@@ -141,45 +153,43 @@ def _asked(request: h11.Request, session: str, destination: str, auth: Auth | No
         path=path,
         query=mark + query,
         trace=traces[0] if len(traces) == 1 and is_traceparent(traces[0]) else None,
+        headers=came,
         auth=auth,
     )
 
 
-def check_model(request: h11.Request, query: str) -> None:
+def check_model(asked: Asked) -> None:
     """Refuse a request to a model's API that says more in its head than the path and the body do.
 
     Raises:
         Fault: `request-invalid`.
 
     """
-    kinds = values(request, b"content-type")
+    kinds = asked.headers.get(b"content-type", [])
     if len(kinds) > 1 or not all(_JSON.match(kind.decode("latin-1")) for kind in kinds):
         # Read as a form, or in another charset, the body would say something else.
         raise Fault("request-invalid", "the Content-Type of the request is not application/json in UTF-8")
-    if _names_in(query) & _ANOTHER_IN_QUERY:
+    if _names_in(asked.query) & _ANOTHER_IN_QUERY:
         raise Fault("request-invalid", "the query of the request would change what is asked")
 
 
 def _names_in(query: str) -> set[str]:
     """The names of a query's fields, in small letters and digits alone."""
+    if not query:
+        return set()
     pairs = re.split("[&;]", query.removeprefix("?"))
     return {_NO_LETTER.sub("", unquote_plus(pair.partition("=")[0]).lower()) for pair in pairs}
 
 
-def values(head: h11.Request | h11.Response, name: bytes) -> list[bytes]:
-    """The values of a header, as often as it stands there."""
-    return [value for found, value in head.headers if found == name]
-
-
-def likely(request: h11.Request, apis: Sequence[Api]) -> list[Api]:
+def likely(came: Came, apis: Sequence[Api]) -> list[Api]:
     """APIs in the order in which a request may mean them: a list of models is at the same path in several."""
-    anthropic = bool(values(request, b"anthropic-version"))
+    anthropic = b"anthropic-version" in came
     return sorted(apis, key=lambda api: (api == "anthropic") is not anthropic)
 
 
-def own_secrets(request: h11.Request, carried: Carried) -> list[bytes]:
+def own_secrets(came: Came, carried: Carried) -> list[bytes]:
     """The client's own credentials that pass, without the scheme before them."""
-    found = [value for name, value in request.headers if name in carried.passed]
+    found = [value for name in carried.passed for value in came.get(name, [])]
     return [word for value in found if (word := value.rpartition(b" ")[2])]
 
 
@@ -219,9 +229,8 @@ def for_upstream(
 
 def for_client(response: h11.Response) -> Headers:
     """The headers that the client gets: those of the upstream but for those of one hop."""
-    options = {
-        option.strip().lower() for value in values(response, b"connection") for option in value.split(b",")
-    }  # fmt: skip
-    chunked = any(name == b"transfer-encoding" for name, _ in response.headers)
+    came = came_with(response)
+    options = {option.strip().lower() for value in came.get(b"connection", []) for option in value.split(b",")}
+    chunked = b"transfer-encoding" in came
     left_out = _OF_ONE_HOP | _OF_THE_UPSTREAM | options | ({b"content-length"} if chunked else set())
     return [(name, value) for name, value in response.headers.raw_items() if name.lower() not in left_out]

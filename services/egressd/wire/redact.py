@@ -6,22 +6,21 @@ those forms, too.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
 _SHORTEST_SECRET_BYTES: Final = 8
 """A shorter value (`none`, `local`) is no secret, and would be found in any text."""
+_MOST_SOUGHT: Final = 64
+"""Sets of secrets whose forms are remembered: a call needs those of its own four times."""
 
 
 class Redactor:
     """Masks secrets in one stream."""
 
     def __init__(self, *secrets: bytes) -> None:
-        # The longest first: one secret may begin with another.
-        known = {form for one in secrets if len(one) >= _SHORTEST_SECRET_BYTES for form in _forms(one)}
-        found = sorted(known, key=len, reverse=True)
-        self._secrets = tuple(found)
-        self._pattern = re.compile(b"|".join(map(re.escape, found))) if found else None
+        self._secrets, self._pattern = _sought(secrets)
         self._held = b""
 
     @property
@@ -59,6 +58,14 @@ class Redactor:
         return self.whole(held)
 
 
+@lru_cache(_MOST_SOUGHT)
+def _sought(secrets: tuple[bytes, ...]) -> tuple[tuple[bytes, ...], re.Pattern[bytes] | None]:
+    """All forms of some secrets, the longest first: one may begin with another; and what finds any of them."""
+    known = {form for one in secrets if len(one) >= _SHORTEST_SECRET_BYTES for form in _forms(one)}
+    found = tuple(sorted(known, key=len, reverse=True))
+    return found, re.compile(b"|".join(map(re.escape, found))) if found else None
+
+
 def _forms(secret: bytes) -> set[bytes]:
     """A secret, and how it stands in JSON with escaped slashes and in a URL."""
     return {secret, secret.replace(b"/", b"\\/"), quote(secret, safe="").encode("ascii")}
@@ -70,7 +77,9 @@ def _mask(found: re.Match[bytes]) -> bytes:
 
 def _beginning(secret: bytes, text: bytes, at: int) -> int:
     """How many bytes at the end of a text, behind a place, a secret may begin with and not end in."""
-    for count in range(min(len(secret) - 1, len(text) - at), 0, -1):
-        if secret.startswith(text[-count:]):
-            return count
+    start = max(at, len(text) - len(secret) + 1)
+    while (start := text.find(secret[:1], start)) >= 0:
+        if secret.startswith(text[start:]):
+            return len(text) - start
+        start += 1
     return 0
