@@ -35,7 +35,6 @@ _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
 # A word and a short number, either first. Longer mixtures are ids and digests, whose parts mean nothing.
 _GLUED: Final = re.compile(r"([^\W\d_]{2,24})([0-9]{1,4})|([0-9]{1,4})([^\W\d_]{2,24})")
 _MAY_BE_GLUED: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
-_PAIRED_CHAR: Final = re.compile(rf"[{_PAIRED}]")
 # Runs without a letter or a digit, in which marks may stand in any order.
 _MARKS: Final = re.compile(r"([^\w\x00-\x7f]{16})([^\w\x00-\x7f]+)")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’]s\b")
@@ -160,7 +159,7 @@ def _few_marks(text: str) -> str:
 def _base(char: str) -> str:
     if base := _BASES.get(char):
         return base
-    if _PAIRED_CHAR.match(char):
+    if (run := _RUN.match(char)) and run["paired"]:
         # The signs above and below the letters of Thai and its neighbours are no token characters for `unicode61`.
         mark = unicodedata.category(char)[0] == "M"
         return "" if mark else char if char.isalnum() else " "

@@ -16,7 +16,6 @@ from memoryd.index.words import NO_MEANING, NO_MEANING_CHARACTERS, PERHAPS_NAMES
 Meaning = Literal["word", "character", "perhaps", "nothing"]
 
 _HAN: Final = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_IS_HAN: Final = re.compile(f"[{_HAN}]")
 # Between kana, one Han character is a word and several are another.
 _ALONE: Final = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
 _KANA: Final = re.compile(r"[\u3041-\u30fa\u30fc-\u30ff]")
@@ -64,7 +63,7 @@ def _words_of_one(run: str) -> list[str]:
         return [run[0]]
     if len(run) < 3:
         return []
-    return [char for char in run if _IS_HAN.match(char) and char not in NO_MEANING_CHARACTERS]
+    return [char for char in run if _ALONE.match(char) and char not in NO_MEANING_CHARACTERS]
 
 
 def _names(query: str) -> set[str]:
