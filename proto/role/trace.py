@@ -152,6 +152,11 @@ def current() -> str | None:
     return under_way.traceparent if isinstance(under_way, Work) else under_way
 
 
+def is_told() -> bool:
+    """Whether this task works on a span that somebody wants: what is said of it is worth making."""
+    return isinstance(_under_way.get(), Work)
+
+
 def follow(trace: str | None) -> None:
     """What this task does from now on belongs to a trace: the one that came with a request."""
     _under_way.set(trace)

@@ -7,7 +7,7 @@ their folded names.
 """
 
 import json
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from proto.faults import Fault
@@ -24,17 +24,14 @@ _TWICE: Final = "the body of the request names a field twice"
 class Object(dict[str, Any]):
     """An object of a body. It is not changed once a field was looked for in it."""
 
-    __slots__ = ("_by_name",)
-
-    @property
+    @cached_property
     def by_name(self) -> dict[str, list[Any]]:
         """The values by the folded names of their keys: several where some readers take one key for another."""
-        if not hasattr(self, "_by_name"):
-            self._by_name: dict[str, list[Any]] = {}
-            for key, value in self.items():
-                name = folded(key) if len(key) > _LONGEST_USUAL_CHARS else _usual_folded(key)
-                self._by_name.setdefault(name, []).append(value)
-        return self._by_name
+        found: dict[str, list[Any]] = {}
+        for key, value in self.items():
+            name = folded(key) if len(key) > _LONGEST_USUAL_CHARS else _usual_folded(key)
+            found.setdefault(name, []).append(value)
+        return found
 
 
 def parse(data: bytes) -> Object:

@@ -5,7 +5,6 @@ not known to its end, all that was reserved for what is unknown.
 """
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 import anyio
@@ -78,12 +77,12 @@ class Books:
 
     async def begin(self, call: Beginning) -> Reserved:
         """Wait for room for what a call may spend, and write its row. Settled once if this returns."""
-        began = self._clock()
+        began = stamp(self._clock())
         opened = self._opened(call, began)
         try:
             held = await self._room(opened.want)
             # What does not fit will not leave, and counts as nothing.
-            self._store.begin(_row(call, stamp(began), opened.want.amount if held else Amount()))
+            self._store.begin(_row(call, began, opened.want.amount if held else Amount()))
         except BaseException:
             self._wake(self._ledger.give_back(call.call))
             raise
@@ -121,14 +120,14 @@ class Books:
     def _kept(self) -> None:
         self._unsynced.set()
 
-    def _opened(self, call: Beginning, began: datetime) -> _Open:
+    def _opened(self, call: Beginning, began: str) -> _Open:
         input_tokens = min(call.input_bytes, MOST // 2)
         output_tokens = min((call.output_tokens or call.max_output) * max(1, call.answers), MOST // 2)
         price = self._price(call.model) if _has_price(call) else None
         amount = Amount(
             input_tokens + output_tokens, None if price is None else most(price, input_tokens, output_tokens)
         )
-        want = Want(call.call, call.session, call.destination, stamp(began)[:10], amount)
+        want = Want(call.call, call.session, call.destination, _day(began), amount)
         return _Open(call, want, input_tokens, output_tokens, price)
 
     async def _room(self, want: Want) -> bool:
@@ -249,6 +248,11 @@ def _is_billed(auth: Auth) -> bool:
     return auth in _BILLED
 
 
+def _day(time: str) -> str:
+    """The day of a time (RFC 3339)."""
+    return time[:10]
+
+
 def _row(call: Beginning, began: str, counted: Amount) -> Begun:
     return Begun(
         call=call.call,
@@ -284,5 +288,5 @@ def _paid(call: Ending, price: Price | None, *, partial: bool) -> int | None:
 
 def _bounded(said: _Said) -> _Said:
     """A count as it is kept: a number that nobody can have used would make the sums of all rows overflow."""
-    known = {field: getattr(said, field) for field in Usage.__struct_fields__}
-    return msgspec.structs.replace(said, **{field: value and min(value, MOST) for field, value in known.items()})
+    beyond = {field: MOST for field in Usage.__struct_fields__ if (getattr(said, field) or 0) > MOST}
+    return msgspec.structs.replace(said, **beyond) if beyond else said

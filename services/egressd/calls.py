@@ -96,9 +96,8 @@ class Calls:
                 # The owner has changed the file while the body came.
                 place, found = looked_up, _routed(asked, looked_up, client)
             auth = auth_of(asked, place)
-            read = self._masked(await self._read(found, body, place), auth, found, place)
-            size_bytes = body.seek(0, os.SEEK_END)
-            body.seek(0)
+            read, size_bytes = await self._read(found, body, place)
+            read = self._masked(read, auth, found, place)
             call_id = f"model-{secrets.token_hex(8)}"
             call = _Ready(call_id, asked, head, body, size_bytes, place, found, auth, read)
             if found.what == "call":
@@ -107,12 +106,12 @@ class Calls:
             else:
                 await self._relayed(call, client, None, _Outcome())
 
-    async def _read(self, found: Route, body: IO[bytes], place: Place) -> Named:
-        """What a body names; it is changed where the destination wants it."""
+    async def _read(self, found: Route, body: IO[bytes], place: Place) -> tuple[Named, int]:
+        """What a body names, and how many bytes it has; it is changed where the destination wants it."""
         quirks = place.rule.quirks
         size_bytes = body.seek(0, os.SEEK_END)
         if found.what != "call" and not size_bytes:
-            return Named(found.model)
+            return Named(found.model), 0
         if size_bytes > _READ_IN_PLACE_BYTES:
             # In memory when its turn has come, and not before.
             read, changed = await anyio.to_thread.run_sync(_reading, found, body, quirks, limiter=self._reading)
@@ -121,8 +120,9 @@ class Calls:
         if changed is not None:
             body.seek(0)
             body.truncate()
-            body.write(changed)
-        return read
+            size_bytes = body.write(changed)
+        body.seek(0)
+        return read, size_bytes
 
     def _masked(self, read: Named, auth: Auth, found: Route, place: Place) -> Named:
         """What a body names as it may be written down: a program that has seen a key could name a model so."""

@@ -30,6 +30,8 @@ _TOLD_BY_THE_FAULT: Final = frozenset({"refused", "failed"})
 
 def begun(call: Beginning) -> None:
     """The call of the span under way has begun."""
+    if not trace.is_told():
+        return
     trace.say(
         {
             **_of(call.session, call.call, call.destination, call.model),
@@ -42,6 +44,8 @@ def begun(call: Beginning) -> None:
 
 def ended(call: Ending) -> None:
     """It has ended, one way or another."""
+    if not trace.is_told():
+        return
     trace.say(
         {
             **_tokens(call.usage),

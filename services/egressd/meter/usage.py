@@ -42,16 +42,18 @@ def latest(earlier: _Counts, later: _Counts) -> _Counts:
 
 def tokens(value: Any) -> int | None:
     """A count of tokens, or None for what is none (absent, negative, not a number)."""
-    if isinstance(value, float) and value.is_integer():
+    if type(value) is float and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_TOKENS:
-        return None
-    return value
+    # A boolean is none, though Python counts with it.
+    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
 
 
 def first(*values: Any) -> int | None:
     """The first count of tokens among the names that different servers have for one thing."""
-    return next((count for value in values if (count := tokens(value)) is not None), None)
+    for value in values:
+        if (count := tokens(value)) is not None:
+            return count
+    return None
 
 
 def added(*parts: int | None) -> int | None:
