@@ -15,7 +15,7 @@ from tests.loopd.channels.breaking import soak
 from tests.loopd.channels.thread_rig import linked, threads
 from tests.loopd.rig import loopd, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.no_cover]
+pytestmark = pytest.mark.anyio
 ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
 
 

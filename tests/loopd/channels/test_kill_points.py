@@ -18,7 +18,7 @@ from tests.fakes.model import Reply
 from tests.loopd.channels.thread_rig import linked, threads
 from tests.loopd.rig import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.no_cover]
+pytestmark = pytest.mark.anyio
 ASKS: Reply = {"calls": [{"name": "recall", "arguments": {"query": "x"}, "id": "c"}]}
 STEPS: tuple[tuple[type[Any], str], ...] = (
     (Ledger, "put"),
