@@ -98,11 +98,23 @@ class _Book:
         self.calls = 0
 
 
+class _Entered(NamedTuple):
+    """A call that holds or waits, with its books: the session's and the day's, which stay while it does."""
+
+    want: Want
+    books: tuple[_Book, _Book]
+
+
 class _Waiting(NamedTuple):
     """A call that waits for room, with its number in the order of coming."""
 
     number: int
-    want: Want
+    entered: _Entered
+
+    @property
+    def want(self) -> Want:
+        """What it would reserve."""
+        return self.entered.want
 
 
 class Ledger:
@@ -111,7 +123,7 @@ class Ledger:
     def __init__(self) -> None:
         self._books: dict[Account, _Book] = {}
         self._limits: dict[str, Limits] = {}
-        self._held: dict[str, Want] = {}
+        self._held: dict[str, _Entered] = {}
         self._queues: dict[str, dict[str, deque[_Waiting]]] = {}
         self._came = 0
 
@@ -143,23 +155,23 @@ class Ledger:
         queues = self._queues.setdefault(want.destination, {})
         alone = want.session not in queues
         ahead = self._ahead(queues, want.day) if alone else _NOTHING
-        state = self._state(want, ahead)
+        entered = _Entered(want, self._books_of(want))
+        state = self._state(entered, ahead)
         if state == "never":
             return state
-        for account in want.accounts:
-            self._book(account).calls += 1
+        for book in entered.books:
+            book.calls += 1
         if state == "held" and alone:
-            self._hold(want)
+            self._hold(entered)
             return "held"
         self._came += 1
-        queues.setdefault(want.session, deque()).append(_Waiting(self._came, want))
+        queues.setdefault(want.session, deque()).append(_Waiting(self._came, entered))
         return "waits"
 
     def settle(self, call: str, spent: Amount) -> dict[str, State]:
         """Book what a call spent in place of what was held for it; whom that lets in, or leaves without hope."""
-        want = self._held.pop(call)
-        for account in want.accounts:
-            book = self._book(account)
+        want, books = self._held.pop(call)
+        for book in books:
             book.calls -= 1
             book.spent.add(spent)
             book.taken.add(want.amount, -1)
@@ -175,7 +187,7 @@ class Ledger:
                 found = next((one for one in queue if one.want.call == call), None)
                 if found is not None:
                     queue.remove(found)
-                    self._left(found.want)
+                    self._left(found.entered)
                     if not queue:
                         del queues[session]
                     return dict(self._moved(destination))
@@ -187,12 +199,17 @@ class Ledger:
 
     def totals(self, want: Want) -> tuple[Amount, Amount]:
         """What is spent of the session's account and of the day's once a call has spent all that it wants."""
-        own = Amount() if want.call in self._held else want.amount
-        session, day = (self._book(account).taken for account in want.accounts)
+        held = self._held.get(want.call)
+        own = want.amount if held is None else Amount()
+        session, day = self._books_of(want) if held is None else held.books
         return (
-            Amount(session.tokens + own.tokens, session.nusd + (own.nusd or 0)),
-            Amount(day.tokens + own.tokens, day.nusd + (own.nusd or 0)),
+            Amount(session.taken.tokens + own.tokens, session.taken.nusd + (own.nusd or 0)),
+            Amount(day.taken.tokens + own.tokens, day.taken.nusd + (own.nusd or 0)),
         )
+
+    def _books_of(self, want: Want) -> tuple[_Book, _Book]:
+        of_session, of_day = want.accounts
+        return self._book(of_session), self._book(of_day)
 
     def _book(self, account: Account) -> _Book:
         book = self._books.get(account)
@@ -200,11 +217,11 @@ class Ledger:
             book = self._books[account] = _Book(Amount())
         return book
 
-    def _state(self, want: Want, ahead: _Sum) -> State:
+    def _state(self, entered: _Entered, ahead: _Sum) -> State:
+        want, (session, day) = entered
         limits = self._limits.get(want.destination, NO_LIMITS)
         if limits == NO_LIMITS:
             return "held"
-        session, day = (self._book(account) for account in want.accounts)
         of_session = (want.amount, limits.session_tokens, limits.session_nusd)
         of_day = (want.amount, limits.day_tokens, limits.day_nusd)
         if not (session.spent.leaves_room(*of_session, _NOTHING) and day.spent.leaves_room(*of_day, _NOTHING)):
@@ -212,14 +229,15 @@ class Ledger:
         fits = session.taken.leaves_room(*of_session, _NOTHING) and day.taken.leaves_room(*of_day, ahead)
         return "held" if fits else "waits"
 
-    def _hold(self, want: Want) -> None:
-        self._held[want.call] = want
-        for account in want.accounts:
-            self._book(account).taken.add(want.amount)
+    def _hold(self, entered: _Entered) -> None:
+        self._held[entered.want.call] = entered
+        for book in entered.books:
+            book.taken.add(entered.want.amount)
 
-    def _left(self, want: Want) -> None:
-        for account in want.accounts:
-            self._book(account).calls -= 1
+    @staticmethod
+    def _left(entered: _Entered) -> None:
+        for book in entered.books:
+            book.calls -= 1
 
     @staticmethod
     def _ahead(queues: dict[str, deque[_Waiting]], day: str) -> _Sum:
@@ -239,17 +257,18 @@ class Ledger:
         while firsts:
             _, session = heapq.heappop(firsts)
             queue = queues[session]
-            want = queue[0].want
+            entered = queue[0].entered
+            want = entered.want
             before = ahead.setdefault(want.day, _Sum())
-            state = self._state(want, before)
+            state = self._state(entered, before)
             if state == "waits":
                 before.add(want.amount)
                 continue
             queue.popleft()
             if state == "held":
-                self._hold(want)
+                self._hold(entered)
             else:
-                self._left(want)
+                self._left(entered)
             yield want.call, state
             if queue:
                 heapq.heappush(firsts, (queue[0].number, session))
