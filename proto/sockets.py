@@ -61,7 +61,7 @@ SOCKETS: Final = (
         ),
         "sessions and their tool calls",
     ),
-    Socket("egress-broker", "egressd", "brokerd", "broker.sock", "frames", (broker.EgressAsk,), "may this call leave?"),
+    Socket("egress-broker", "egressd", "brokerd", "broker.sock", "frames", (broker.EgressAsks,), "may this leave?"),
     Socket(
         "egress-broker", "egressd", "brokerd", "tools.sock", "frames", (broker.ToolsList, broker.ToolRequest),
         "tool calls that came over MCP",

@@ -1,15 +1,17 @@
 """What brokerd is asked: sessions and labels, tool calls, approvals, may-this-leave, and the owner's questions."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from proto.ids import ApprovalId, CallId, DestinationName, DomainId, MattermostId, SessionId
+from proto.ids import ApprovalId, CallId, DestinationName, DomainId, MattermostId, SessionId, TraceParent
 from proto.labels import DataClass
-from proto.messages.wire import Reply, Request
+from proto.messages.wire import Error, Reply, Request
 from proto.tools import check_arguments
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+MOST_ASKS: Final = 32
+"""Questions of egressd that go together."""
 
 
 class SessionOpen(Request, frozen=True, tag="session_open"):
@@ -123,16 +125,17 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metered: bool
 
 
-class EgressAsk(Request, frozen=True, tag="egress_ask"):
+class EgressAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """May this session's bytes go to this destination, now? Asked at the last moment before the first one leaves.
 
     `what`: a `call` of a model, a `read` that spends nothing (a list of models, a count), a `tunnel` (method CONNECT,
     the host and port as the path), or a `post` in a `channel` of Mattermost, `direct` when the owner alone reads it.
     `session` is None for what the connection to Mattermost reads for itself. `hosted_tools` are tools run by the
     provider that the request names; when the call is allowed, the session is untrusted before this is answered.
-    `spending` is None where nothing is spent.
+    `spending` is None where nothing is spent. `trace` is that of the call.
     """
 
+    trace: TraceParent | None = None
     session: SessionId | None
     call: CallId
     destination: DestinationName
@@ -155,6 +158,18 @@ class EgressDecision(Reply, frozen=True, tag="egress_decision"):
     class_: DataClass = msgspec.field(name="class")
     untrusted: bool
     domain: DomainId | None
+
+
+class EgressAsks(Request, frozen=True, tag="egress_asks"):
+    """Questions that wait at the same time, of any sessions."""
+
+    asks: Annotated[list[EgressAsk], msgspec.Meta(min_length=1, max_length=MOST_ASKS)]
+
+
+class EgressDecisions(Reply, frozen=True, tag="egress_decisions"):
+    """The answer to each question, in their order: a decision, or what was at fault with this question alone."""
+
+    answers: list[EgressDecision | Error]
 
 
 class ToolsList(Request, frozen=True, tag="tools_list"):

@@ -28,8 +28,13 @@ def reply(decoding: frame.Decoder, body: bytes) -> Any:
         answer = decoding.decode(body)
     except Fault as fault:
         raise Fault("reply-unexpected", fault.message) from None
-    if not isinstance(answer, Error):
-        return answer
-    if answer.code in FAULTS:
-        raise Fault(answer.code, answer.message)
-    raise Fault("internal", f"{answer.code}: {answer.message}")
+    if isinstance(answer, Error):
+        raise fault_of(answer)
+    return answer
+
+
+def fault_of(error: Error) -> Fault:
+    """The fault that an error tells of: `internal` where its code is not known here."""
+    if error.code in FAULTS:
+        return Fault(error.code, error.message)
+    return Fault("internal", f"{error.code}: {error.message}")

@@ -3,7 +3,7 @@
 OWNS     audit/ (decisions.jsonl, chained), state/brokerd/ (sessions and their labels, approvals, the audit's head).
 READS    grants/*.toml (tool grants), policy/*.rego (the root's own rules), grants.toml (ceilings of destinations).
 ANSWERS  loopd: session_open, session_label, tool_request, approval_answer, session_close.
-         egressd: egress_ask, with a policy worker of its own; it waits for no session and calls no daemon; on a socket
+         egressd: egress_asks, with a policy worker of its own; it waits for no session and calls no daemon; on a socket
          of their own tools_list and tool_request, for what came over MCP.
          bxctl: approvals, approval_answer, grants, policy_show, policy_eval, session_labels, session_reopen, decisions,
          verify, backup.

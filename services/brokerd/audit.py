@@ -64,15 +64,18 @@ class Audit:
         """A decision on a call; `call` names it."""
         self._append("decision", _decided({**call, **_arguments(arguments)}, decision))
 
-    async def leaving(self, call: dict[str, Any], decision: Decision) -> None:
-        """A decision on bytes that would leave. Those that come at once share the wait for the disk.
+    def leaving(self, call: dict[str, Any], decision: Decision) -> None:
+        """A decision on bytes that would leave; they may when it is on disk (`on_disk`)."""
+        self._append("decision", _decided(call, decision), sync=False)
+
+    async def on_disk(self) -> None:
+        """Wait until every line is on disk. Those who wait at once share one wait for it.
 
         Raises:
-            OSError: the line is not on disk.
+            OSError: a line is not.
 
         """
-        line = _decided(call, decision)
-        count = self._append("decision", line, sync=False)
+        count = self._journal.count
         async with self._syncing:
             if count <= self._on_disk:
                 return

@@ -49,6 +49,7 @@ class _Parts(NamedTuple):
     destinations: Destinations
     credentials: Credentials
     flights: Flights
+    asking: Asking
     store: UsageStore
     books: Books
     contexts: Contexts
@@ -102,6 +103,7 @@ async def _serve(config: Config, home: Path, parts: _Parts, spans: Spans | None,
         doors.reopen()
         tasks.start_soon(loop.serve, listening)
         tasks.start_soon(parts.mcp.run)
+        tasks.start_soon(parts.asking.run)
         tasks.start_soon(parts.books.run)
         tasks.start_soon(parts.contexts.run)
         tasks.start_soon(parts.warm.run)
@@ -146,6 +148,7 @@ def _parts(config: Config, home: Path, store: UsageStore) -> _Parts:
         destinations=destinations,
         credentials=credentials,
         flights=flights,
+        asking=ask,
         store=store,
         books=books,
         contexts=contexts,

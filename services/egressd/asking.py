@@ -1,24 +1,37 @@
-"""Asking brokerd: may these bytes leave, now?"""
+"""Asking brokerd: may these bytes leave, now?
 
+What waits at the same time is asked together: the way to brokerd and its wait for the disk cost more than a decision
+does. Laws (tested):
+
+1. Each question is answered once, with its own answer; one that nobody waits for any more costs the others nothing.
+2. A question that arrives when no other is under way leaves at once.
+3. Of one session only some wait or are under way, so that another's question does not stand behind all of those that a
+   busy one has.
+4. What was sent is never sent again.
+"""
+
+from collections import deque
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
+import msgspec
 
 from egressd.config import Relay
-from proto.messages.broker import EgressAsk, EgressDecision
+from proto.faults import Fault
+from proto.messages.broker import MOST_ASKS, EgressAsk, EgressAsks, EgressDecision, EgressDecisions
+from proto.messages.wire import Error
+from proto.role import trace
 from proto.role.call import call
-from proto.role.serve import MOST_CONNECTIONS
+from proto.role.replies import fault_of
 
 _CONNECT_WITHIN_S: Final = 2.0
 """A brokerd that is being started again is waited for so long."""
-_MOST_AT_ONCE: Final = MOST_CONNECTIONS * 3 // 4
-"""brokerd tells what comes above its bound that it is busy; a question waits here for its turn instead."""
-
-_MOST_OF_ONE: Final = 6
-"""Of one session, so that another's question does not wait behind all of those that a busy one has, and so that of many
-calls at once the first leave while the last are still asked about."""
+_FRAMES: Final = 2
+"""Under way at once: while brokerd waits for the disk with one, it decides about the next."""
+_MOST_OF_ONE: Final = 16
+"""Questions of one session."""
 _MOST_REFUSED: Final = 1_000
 """In a row: who asks on gets an answer twice a second, since each is a line in the audit log. A thousand calls at once
 that find a limit reached are refused at once."""
@@ -34,30 +47,51 @@ class _Own:
         self.hesitating = anyio.Lock()
 
 
+class _Question:
+    """A question, and its answer when it has come."""
+
+    def __init__(self, ask: EgressAsk) -> None:
+        self.ask = ask
+        self.wanted = True
+        self.answer: EgressDecision | Fault = Fault("brokerd-unreachable")
+        self.answered = anyio.Event()
+
+
 class Asking:
-    """Asks over brokerd's socket for decisions."""
+    """Asks over brokerd's socket for decisions, while `run` runs."""
 
     def __init__(self, path: Path, limits: Relay) -> None:
         self._path = path
         self._limits = limits
-        self._turns = anyio.CapacityLimiter(_MOST_AT_ONCE)
+        self._waiting: deque[_Question] = deque()
+        self._more = anyio.Event()
         self._of_one: WeakValueDictionary[str | None, _Own] = WeakValueDictionary()
         self._refused: dict[str | None, int] = {}
         """How often a session was refused in a row; the one refused last stands last."""
 
-    async def __call__(self, request: EgressAsk) -> EgressDecision:
+    async def run(self) -> None:
+        """Take questions to brokerd until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(_FRAMES):
+                tasks.start_soon(self._carry)
+
+    async def __call__(self, ask: EgressAsk) -> EgressDecision:
         """What brokerd says.
 
         Raises:
             Fault: it does not answer, or answers with an error.
 
         """
-        own = self._of_one.get(request.session)
+        own = self._of_one.get(ask.session)
         if own is None:
-            own = self._of_one[request.session] = _Own()
+            own = self._of_one[ask.session] = _Own()
         async with own.turns:
-            await self._hesitate(request.session, own)
-            return await self._asked(request)
+            await self._hesitate(ask.session, own)
+            answer = await self._answer(ask)
+        if isinstance(answer, Fault):
+            raise answer
+        self._count(ask.session, answer)
+        return answer
 
     async def _hesitate(self, session: str | None, own: _Own) -> None:
         """Let a session wait that asks on and on for what it does not get."""
@@ -65,19 +99,66 @@ class Asking:
             async with own.hesitating:
                 await anyio.sleep(_HESITATION_S)
 
-    async def _asked(self, request: EgressAsk) -> EgressDecision:
-        async with self._turns:
-            decision: EgressDecision = await call(
+    def _count(self, session: str | None, decision: EgressDecision) -> None:
+        refused = self._refused.pop(session, 0)
+        if not decision.allow:
+            self._refused[session] = refused + 1
+            if len(self._refused) > _MOST_SESSIONS:
+                del self._refused[next(iter(self._refused))]
+
+    async def _answer(self, ask: EgressAsk) -> EgressDecision | Fault:
+        question = _Question(_traced(ask))
+        self._waiting.append(question)
+        self._more.set()
+        try:
+            await question.answered.wait()
+        finally:
+            question.wanted = False
+        return question.answer
+
+    async def _carry(self) -> None:
+        """Take frame after frame to brokerd."""
+        while True:
+            if questions := self._next():
+                for question, answer in zip(questions, await self._answers(questions), strict=True):
+                    question.answer = answer
+                    question.answered.set()
+            else:
+                if self._more.is_set():
+                    self._more = anyio.Event()
+                await self._more.wait()
+
+    def _next(self) -> list[_Question]:
+        """The questions of the next frame."""
+        found: list[_Question] = []
+        while self._waiting and len(found) < MOST_ASKS:
+            question = self._waiting.popleft()
+            if question.wanted:
+                found.append(question)
+        return found
+
+    async def _answers(self, questions: list[_Question]) -> list[EgressDecision | Fault]:
+        """The answer to each; where there is none to the frame, each has that fault."""
+        try:
+            decisions: EgressDecisions = await call(
                 self._path,
-                request,
-                EgressDecision,
+                EgressAsks(asks=[question.ask for question in questions]),
+                EgressDecisions,
                 timeout_s=self._limits.ask_s,
                 connect_within_s=_CONNECT_WITHIN_S,
                 unreachable="brokerd-unreachable",
             )
-        refused = self._refused.pop(request.session, 0)
-        if not decision.allow:
-            self._refused[request.session] = refused + 1
-            if len(self._refused) > _MOST_SESSIONS:
-                del self._refused[next(iter(self._refused))]
-        return decision
+            if len(decisions.answers) != len(questions):
+                raise Fault("reply-unexpected")
+        except Fault as fault:
+            if fault.code == "frame-too-large" and len(questions) > 1:
+                # A session may name much; it does so at its own cost.
+                return [answer for question in questions for answer in await self._answers([question])]
+            return [fault] * len(questions)
+        return [fault_of(one) if isinstance(one, Error) else one for one in decisions.answers]
+
+
+def _traced(ask: EgressAsk) -> EgressAsk:
+    """The question as part of the trace that is under way, unless it says which one it belongs to."""
+    under_way = trace.current()
+    return ask if under_way is None or ask.trace is not None else msgspec.structs.replace(ask, trace=under_way)

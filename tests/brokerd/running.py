@@ -17,15 +17,19 @@ from proto.labels import PRIVATE, DataClass, Label
 from proto.messages.broker import (
     ApprovalWanted,
     EgressAsk,
+    EgressAsks,
     EgressDecision,
+    EgressDecisions,
     SessionLabel,
     SessionOpen,
     SessionState,
     ToolRequest,
     ToolResponse,
 )
+from proto.messages.wire import Error
 from proto.role.call import call, stream
 from proto.role.main import Arguments
+from proto.role.replies import fault_of
 from proto.sockets import socket
 from tests.fakes.egressd import FakeEgressd
 from tests.fakes.memoryd import FakeMemoryd
@@ -90,8 +94,15 @@ class Brokerd:
     ) -> EgressDecision:
         """Ask as egressd whether bytes may leave."""
         ask = EgressAsk(session=session, call="m1", destination=destination, method=method, path=path, **more)
-        reply: EgressDecision = await call(self.egress, ask, EgressDecision)
-        return reply
+        [answer] = await self.leave_all(ask)
+        if isinstance(answer, Error):
+            raise fault_of(answer)
+        return answer
+
+    async def leave_all(self, *asks: EgressAsk) -> list[EgressDecision | Error]:
+        """Ask as egressd several questions at once."""
+        reply: EgressDecisions = await call(self.egress, EgressAsks(asks=list(asks)), EgressDecisions)
+        return reply.answers
 
     async def owner(self, request: msgspec.Struct, reply: type[msgspec.Struct]) -> Any:
         """Ask as the owner."""

@@ -26,6 +26,12 @@ def audit(home: Path) -> Audit:
     return found
 
 
+async def _left(audit: Audit, call: dict[str, str]) -> None:
+    """A decision on bytes that may leave now."""
+    audit.leaving(call, YES)
+    await audit.on_disk()
+
+
 def test_many_at_once_share_the_wait(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go, syncs = threading.Event(), threading.Event(), 0
     real = journal.JsonLines.sync
@@ -41,7 +47,7 @@ def test_many_at_once_share_the_wait(audit: Audit, monkeypatch: pytest.MonkeyPat
     told: list[int] = []
 
     async def leave(number: int) -> None:
-        await audit.leaving({"session": "chat-1", "call": f"c{number}"}, YES)
+        await _left(audit, {"session": "chat-1", "call": f"c{number}"})
         told.append(number)
 
     async def run() -> None:
@@ -75,7 +81,7 @@ def test_a_quick_disk_is_waited_for_in_place_and_a_slow_one_in_a_thread(
     monkeypatch.setattr(journal.JsonLines, "sync", sync)
     monkeypatch.setattr(module, "_QUICK_S", 0.2)
     for number, wait_s in enumerate((0.0, 0.0, 0.3, 0.0, 0.0)):  # noqa: B007  (sync reads it)
-        anyio.run(audit.leaving, {"session": "chat-1", "call": f"c{number}"}, YES)
+        anyio.run(_left, audit, {"session": "chat-1", "call": f"c{number}"})
     assert threads == [False, True, True, False, True]
     assert len(audit.last(100, None)) == 5
 
@@ -86,8 +92,8 @@ def test_a_disk_that_fails_is_no_decision_and_the_log_goes_on(audit: Audit, monk
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="I/O error"):
         patched.setattr(journal.JsonLines, "sync", broken)
-        anyio.run(audit.leaving, {"call": "c1"}, YES)
-    anyio.run(audit.leaving, {"call": "c2"}, YES)
+        anyio.run(_left, audit, {"call": "c1"})
+    anyio.run(_left, audit, {"call": "c2"})
     (state,) = audit.verify()
     assert state.first_bad is None
     assert audit.last(1, None)[0]["call"] == "c2"

@@ -1,16 +1,23 @@
-"""Questions for brokerd wait for their turn; those of a busy session do not keep another's waiting."""
+"""Questions for brokerd go together; each has its own answer, and a busy session does not keep another's waiting."""
 
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from egressd import asking
 from egressd.asking import Asking
 from egressd.config import Relay
+from proto.faults import Fault
 from proto.labels import DataClass
-from proto.messages.broker import EgressAsk, EgressDecision
+from proto.messages.broker import MOST_ASKS, EgressAsk, EgressAsks, EgressDecision, EgressDecisions
+from proto.messages.wire import Error, error_of
 
 pytestmark = pytest.mark.anyio
 
@@ -19,65 +26,182 @@ def _ask(session: str, number: int) -> EgressAsk:
     return EgressAsk(session=session, call=f"c{number}", destination="up", method="GET", path="/v1/models", what="read")
 
 
-def _decision(*, allow: bool) -> EgressDecision:
-    return EgressDecision(allow=allow, reasons=[], message="", class_=DataClass.PUBLIC, untrusted=False, domain=None)
+def _decision(ask: EgressAsk, *, allow: bool = True) -> EgressDecision:
+    """A decision that tells for which question it was made."""
+    return EgressDecision(
+        allow=allow,
+        reasons=[f"{ask.session} {ask.call}"],
+        message="",
+        class_=DataClass.PUBLIC,
+        untrusted=False,
+        domain=None,
+    )
 
 
-async def test_a_busy_session_keeps_no_other_waiting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
-    at_once, answered = 0, anyio.Event()
+class Broker:
+    """Takes frames in the place of `call`, and answers each when it is let go."""
 
-    async def call(_: Path, request: EgressAsk, *__: Any, **___: Any) -> EgressDecision:
-        nonlocal at_once
-        asked.append(request.session)
-        at_once += 1
-        await answered.wait()
-        at_once -= 1
-        return _decision(allow=True)
+    def __init__(self) -> None:
+        self.frames: list[list[EgressAsk]] = []
+        self.go = anyio.Event()
+        self.go.set()
+        self.denied: set[str | None] = set()
+        self.failing: set[str] = set()
+        self.wait_s: list[float] = []
+        self.largest = MOST_ASKS
+        self.fault: Fault | None = None
 
-    monkeypatch.setattr(asking, "call", call)
-    ask = Asking(home / "broker.sock", Relay())
+    async def call(self, _: Path, request: EgressAsks, *__: object, **___: object) -> EgressDecisions:
+        msgspec.convert(msgspec.to_builtins(request), EgressAsks)  # as many as may be
+        if len(request.asks) > self.largest:
+            raise Fault("frame-too-large")
+        self.frames.append(request.asks)
+        await self.go.wait()
+        await anyio.sleep(self.wait_s.pop() if self.wait_s else 0)
+        if self.fault is not None:
+            raise self.fault
+        return EgressDecisions(answers=[self._answer(ask) for ask in request.asks])
+
+    def _answer(self, ask: EgressAsk) -> EgressDecision | Error:
+        if ask.call in self.failing:
+            return error_of(Fault("policy-invalid", ask.call))
+        return _decision(ask, allow=ask.session not in self.denied)
+
+    def asked(self, session: str) -> int:
+        """How many questions of a session came."""
+        return sum(ask.session == session for frame in self.frames for ask in frame)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    found = Broker()
+    monkeypatch.setattr(asking, "call", found.call)
+    return found
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Asking]:
+    ask = Asking(Path("broker.sock"), Relay())
     async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask.run)
+        yield ask
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_first_leaves_at_once_and_what_waits_goes_together(broker: Broker) -> None:
+    broker.go = anyio.Event()
+    async with running() as ask, anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(ask, _ask("run-one", number))
+            await anyio.wait_all_tasks_blocked()
+        assert [len(frame) for frame in broker.frames] == [1, 1]
+        broker.go.set()
+    assert [len(frame) for frame in broker.frames] == [1, 1, 10]
+    assert [one.call for frame in broker.frames for one in frame] == [f"c{number}" for number in range(12)]
+
+
+async def test_a_busy_session_keeps_no_other_waiting(broker: Broker) -> None:
+    broker.go = anyio.Event()
+    async with running() as ask, anyio.create_task_group() as tasks:
         for number in range(200):
             tasks.start_soon(ask, _ask("run-busy", number))
         await anyio.wait_all_tasks_blocked()
-        assert len(asked) == at_once == 6
         tasks.start_soon(ask, _ask("run-other", 0))
         await anyio.wait_all_tasks_blocked()
-        assert asked[-1] == "run-other"
-        for number in range(200):
+        broker.go.set()
+    before = [one.session for frame in broker.frames for one in frame].index("run-other")
+    assert before <= 16
+    assert max(map(len, broker.frames)) <= MOST_ASKS
+    assert broker.asked("run-busy") == 200
+
+
+async def test_many_sessions_fill_frames_and_no_more(broker: Broker) -> None:
+    broker.go = anyio.Event()
+    async with running() as ask, anyio.create_task_group() as tasks:
+        for number in range(100):
             tasks.start_soon(ask, _ask(f"run-{number}", 0))
         await anyio.wait_all_tasks_blocked()
-        assert at_once == 48
-        answered.set()
-    assert len(asked) == 401
+        broker.go.set()
+    assert sorted(map(len, broker.frames)) == [4, 32, 32, 32]
+
+
+@given(st.data())
+def test_each_is_answered_once_with_its_own_whoever_leaves(data: st.DataObject) -> None:
+    sessions = data.draw(st.lists(st.sampled_from(["run-a", "run-b", "run-c"]), min_size=1, max_size=60))
+    leaving = data.draw(st.sets(st.integers(0, len(sessions) - 1)))
+    random_ = data.draw(st.randoms(use_true_random=False))
+    anyio.run(_played, sessions, leaving, random_)
+
+
+async def _played(sessions: list[str], leaving: set[int], random_: random.Random) -> None:
+    broker = Broker()
+    broker.wait_s = [random_.choice((0.0, 0.001, 0.002)) for _ in sessions]
+    broker.failing = {f"c{number}" for number in range(len(sessions)) if random_.random() < 0.1}
+    told: dict[int, str] = {}
+
+    async def one(number: int) -> None:
+        await anyio.sleep(random_.choice((0.0, 0.0, 0.001, 0.003)))
+        with anyio.CancelScope() as scope:
+            if number in leaving:
+                scope.deadline = anyio.current_time() + random_.choice((0.0, 0.001, 0.002))
+            try:
+                found = (await ask(_ask(sessions[number], number))).reasons[0]
+            except Fault as fault:
+                found = f"{fault.code} {fault.message}"
+            assert number not in told
+            told[number] = found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "call", broker.call)
+        async with running() as ask, anyio.create_task_group() as tasks:
+            for number in range(len(sessions)):
+                tasks.start_soon(one, number)
+    for number, found in told.items():
+        own = f"c{number}"
+        assert found == (f"policy-invalid {own}" if own in broker.failing else f"{sessions[number]} {own}")
+    assert set(range(len(sessions))) - set(told) <= leaving
+    asked = [one.call for frame in broker.frames for one in frame]
+    assert len(asked) == len(set(asked))
+
+
+async def test_a_brokerd_that_does_not_answer_fails_the_questions_of_that_frame_alone(broker: Broker) -> None:
+    broker.fault = Fault("brokerd-unreachable")
+    async with running() as ask:
+        with pytest.raises(Fault) as caught:
+            await ask(_ask("run-one", 1))
+        assert caught.value.code == "brokerd-unreachable"
+        broker.fault = None
+        assert (await ask(_ask("run-one", 2))).allow
+
+
+async def test_questions_that_are_too_large_together_are_asked_one_by_one(broker: Broker) -> None:
+    broker.go, broker.largest = anyio.Event(), 1
+    async with running() as ask, anyio.create_task_group() as tasks:
+        for number in range(9):
+            tasks.start_soon(ask, _ask("run-one", number))
+            await anyio.wait_all_tasks_blocked()
+        broker.go.set()
+    assert [len(frame) for frame in broker.frames] == [1] * 9
 
 
 async def test_who_is_refused_on_and_on_is_asked_about_slowly_until_one_is_allowed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str | None] = []
-    allowed: set[str | None] = {"run-good"}
-
-    async def call(_: Path, request: EgressAsk, *__: Any, **___: Any) -> EgressDecision:
-        asked.append(request.session)
-        return _decision(allow=request.session in allowed)
-
     async def many(session: str) -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(100):
                 tasks.start_soon(ask, _ask(session, number))
 
-    monkeypatch.setattr(asking, "call", call)
     monkeypatch.setattr(asking, "_HESITATION_S", 0.05)
     monkeypatch.setattr(asking, "_MOST_REFUSED", 20)
-    ask = Asking(home / "broker.sock", Relay())
-    with anyio.move_on_after(0.4) as scope:
+    broker.denied = {"run-bad"}
+    async with running() as ask:
+        with anyio.move_on_after(0.4) as scope:
+            await many("run-bad")
+        assert scope.cancelled_caught
+        assert 20 <= broker.asked("run-bad") <= 50
+        await many("run-good")
+        assert broker.asked("run-good") == 100
+        broker.denied.clear()
         await many("run-bad")
-    assert scope.cancelled_caught
-    assert 20 <= asked.count("run-bad") <= 40
-    await many("run-good")
-    assert asked.count("run-good") == 100
-    allowed.add("run-bad")
-    await many("run-bad")
-    assert asked.count("run-bad") >= 120
+        assert broker.asked("run-bad") >= 120

@@ -1,4 +1,4 @@
-"""A brokerd for egressd: answers `egress_ask` over the real socket.
+"""A brokerd for egressd: answers `egress_asks` over the real socket.
 
 Features: remembers each question; allows, or denies with chosen reasons; waits before it answers; calls back before it
 answers (so that a test can look at what has left by then); can be stopped.
@@ -14,7 +14,7 @@ import msgspec
 
 from proto import sockets
 from proto.labels import DataClass
-from proto.messages.broker import EgressAsk, EgressDecision
+from proto.messages.broker import EgressAsk, EgressAsks, EgressDecision, EgressDecisions
 from proto.reasons import REASONS
 from proto.role.listen import listen
 from proto.role.serve import Connection, Server
@@ -54,11 +54,15 @@ class FakeBroker:
             self._ready.set()
             await Server(ROW.path, ROW.answers, self._answer).serve(listening)
 
-    async def _answer(self, request: EgressAsk, connection: Connection) -> msgspec.Struct:
-        self.asked.append(request)
-        if self.before_answer is not None:
-            await anyio.to_thread.run_sync(self.before_answer, request)
+    async def _answer(self, request: EgressAsks, connection: Connection) -> msgspec.Struct:
+        for ask in request.asks:
+            self.asked.append(ask)
+            if self.before_answer is not None:
+                await anyio.to_thread.run_sync(self.before_answer, ask)
         await anyio.sleep(self.wait_s)
+        return EgressDecisions(answers=[self._decision()] * len(request.asks))
+
+    def _decision(self) -> EgressDecision:
         return EgressDecision(
             allow=self.allow,
             reasons=self.reasons,

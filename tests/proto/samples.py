@@ -16,6 +16,9 @@ _REQUEST: Final[dict[str, Any]] = {
     "tool": "memory",
     "arguments": {"action": "note", "text": "Grüße, 世界"},
 }
+_DECISION: Final[dict[str, Any]] = {
+    "allow": False, "reasons": ["ceiling"], "message": "refused", "domain": "dom-me", **_TAINTED,
+}  # fmt: skip
 _CONTEXT: Final[dict[str, Any]] = {
     "turn": 1, "destination": "anthropic", "auth": "key", "route": "anthropic", "method": "POST",
     "path": "/v1/messages?beta=true", "status": 200, "model": "m",
@@ -94,16 +97,15 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     broker.ApprovalIgnored: {
         "session": _SESSION, "approval": "ap-0123456789abcdef", "by": "mattermost x", "why": "foreign",
     },
-    broker.EgressAsk: {
+    broker.EgressAsks: {"asks": [{
         "session": _SESSION, "call": "model-1", "destination": "local", "method": "POST",
         "path": "/v1/chat/completions", "what": "call", "model": "m", "hosted_tools": ["web_search"],
         "spending": {
             "session_tokens": 100, "day_tokens": 1_000, "session_nusd": None, "day_nusd": 5, "metered": True,
         },
-    },
-    broker.EgressDecision: {
-        "allow": False, "reasons": ["ceiling"], "message": "refused", "domain": "dom-me", **_TAINTED,
-    },
+    }]},
+    broker.EgressDecision: _DECISION,
+    broker.EgressDecisions: {"answers": [{"kind": "egress_decision", **_DECISION}]},
     broker.ToolsList: {"session": _SESSION},
     broker.ToolsListReply: {"tools": ["recall", "memory"]},
     broker.Approvals: {},

@@ -11,9 +11,12 @@ from brokerd.facts import label_of_nobody
 from brokerd.sessions import Session, Sessions
 from brokerd.taint import Taint
 from proto.escape import clip
+from proto.faults import Fault
 from proto.labels import Label
-from proto.messages.broker import EgressAsk, EgressDecision
+from proto.messages.broker import EgressAsk, EgressAsks, EgressDecision, EgressDecisions
+from proto.messages.wire import Error, error_of
 from proto.role import trace
+from proto.role.log import logger
 from proto.role.serve import Connection
 
 _LONGEST_CHARS: Final = 120
@@ -29,8 +32,24 @@ class EgressDesk:
         self._audit = audit
         self._taint = taint
 
-    async def __call__(self, request: EgressAsk, connection: Connection) -> EgressDecision:
-        """The decision under the label of the moment in which it is written down."""
+    async def __call__(self, request: EgressAsks, connection: Connection) -> EgressDecisions:
+        """The decisions, each under the label of the moment in which it is written down; all are on disk by then."""
+        answers = [await self._answer(ask) for ask in request.asks]
+        await self._audit.on_disk()
+        return EgressDecisions(answers=answers)
+
+    async def _answer(self, request: EgressAsk) -> EgressDecision | Error:
+        """The answer to one question; what is at fault with it is no fault of the others."""
+        trace.follow(request.trace)
+        try:
+            return await self._decision(request)
+        except Fault as fault:
+            return error_of(fault)
+        except Exception:  # noqa: BLE001  (whatever a question does, the next one is answered)
+            logger().exception("request-failed", call=request.call)
+            return error_of(Fault("internal"))
+
+    async def _decision(self, request: EgressAsk) -> EgressDecision:
         began_ns = trace.now_ns()
         decision = await self._decide(request)
         while decision.label != self._decided_under(request):
@@ -39,7 +58,7 @@ class EgressDesk:
             decision = msgspec.structs.replace(decision, label=self._label(request))
         elif request.hosted_tools and request.session is not None:
             self._taint.distrust(request.session, "hosted-tool")
-        await self._audit.leaving(_asked(request), decision)
+        self._audit.leaving(_asked(request), decision)
         more = told.of_egress(request.session, request.call, request.destination)
         told.decided(began_ns, f"egress.{request.what}", self._find(request), decision, more)
         return EgressDecision(

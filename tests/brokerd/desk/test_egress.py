@@ -6,9 +6,13 @@ from typing import Any
 import anyio
 import pytest
 
+from brokerd.decide import EgressDecider
+from proto.faults import Fault
 from proto.labels import PUBLIC, DataClass, Label
-from proto.messages.broker import EgressDecision, Spending
+from proto.messages.broker import EgressAsk, EgressDecision, Spending
+from proto.messages.wire import Error
 from proto.reasons import REASONS
+from proto.role.journal import JsonLines
 from tests.brokerd.running import Brokerd, S, label_of, running
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +29,10 @@ base_url = "https://api.example.org"
 base_url = "https://open.example.org"
 ceiling = "public"
 """
+
+
+def _ask(destination: str, session: str, number: int) -> EgressAsk:
+    return EgressAsk(session=session, call=f"m{number}", destination=destination, method="POST", path="/v1")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +54,53 @@ async def test_a_label_goes_up_to_the_ceiling(home: Path, class_: str, allowed: 
         lines = brokerd.audit("decision")
         assert [line["destination"] for line in lines] == ["local", "provider", "open"]
         assert all(line["session"] == S and line["class"] == class_ and line["cites"] == [] for line in lines)
+
+
+async def test_questions_that_come_together_have_each_their_own_answer_and_one_wait_for_the_disk(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = 0
+    real = JsonLines.sync
+
+    def counted(log: JsonLines) -> None:
+        nonlocal syncs
+        syncs += 1
+        real(log)
+
+    asks = [_ask("local", S, 1), _ask("open", S, 2), _ask("local", "chat-unknown", 3), _ask("open", "chat-other", 4)]
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", RULES)
+        await brokerd.open(label=Label(class_=DataClass.SECRET, untrusted=False))
+        await brokerd.open("chat-other", label=PUBLIC)
+        monkeypatch.setattr(JsonLines, "sync", counted)
+        answers = await brokerd.leave_all(*asks)
+        assert syncs == 1
+        decisions = [answer for answer in answers if isinstance(answer, EgressDecision)]
+        assert [decision.allow for decision in decisions] == [True, False, False, True]
+        assert [decision.reasons[0] for decision in decisions[1:3]] == ["ceiling", "session-not-open"]
+        lines = brokerd.audit("decision")
+        assert [(line["session"], line["call"]) for line in lines] == [(ask.session, ask.call) for ask in asks]
+
+
+async def test_a_question_that_fails_takes_no_other_along(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = EgressDecider.decide
+
+    async def decide(decider: EgressDecider, ask: EgressAsk, *rest: Any) -> Any:
+        if ask.call == "m2":
+            raise ZeroDivisionError
+        if ask.call == "m3":
+            raise Fault("policy-invalid", "what is wrong")
+        return await real(decider, ask, *rest)
+
+    monkeypatch.setattr(EgressDecider, "decide", decide)
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", RULES)
+        await brokerd.open(label=PUBLIC)
+        answers = await brokerd.leave_all(*(_ask("local", S, number) for number in range(1, 5)))
+        assert [answer.code if isinstance(answer, Error) else answer.allow for answer in answers] == [
+            True, "internal", "policy-invalid", True,
+        ]  # fmt: skip
+        assert [line["call"] for line in brokerd.audit("decision")] == ["m1", "m4"]
 
 
 async def test_what_is_not_known_does_not_leave(home: Path) -> None:
