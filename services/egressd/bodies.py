@@ -29,8 +29,7 @@ class Object(dict[str, Any]):
         """The values by the folded names of their keys: several where some readers take one key for another."""
         found: dict[str, list[Any]] = {}
         for key, value in self.items():
-            name = folded(key) if len(key) > _LONGEST_USUAL_CHARS else _usual_folded(key)
-            found.setdefault(name, []).append(value)
+            found.setdefault(folded(key), []).append(value)
         return found
 
 
@@ -85,10 +84,14 @@ def object_of(value: Object, name: str) -> Object:
 
 def folded(key: str) -> str:
     """A key as those read it that heed neither case nor underscores."""
+    return _usual_folded(key) if len(key) <= _LONGEST_USUAL_CHARS else _folded(key)
+
+
+def _folded(key: str) -> str:
     return key.replace("_", "").replace("-", "").casefold()
 
 
-_usual_folded: Final = lru_cache(4_096)(folded)
+_usual_folded: Final = lru_cache(4_096)(_folded)
 """For the short keys, which are nearly always the same ones."""
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from egressd import remote
 from egressd.bodies import Object, field, folded, object_of
+from egressd.remote import WEB_FETCH, Remote
 from proto.escape import clip
 from proto.faults import Fault
 from proto.rules import ModelApi
@@ -83,10 +83,10 @@ _GEMINI_HOSTED: Final = {
 """ai.google.dev, "Caching", `Tool`: what a tool is stands in the name of its one field."""
 
 
-def hosted(api: ModelApi, body: Object, model: str, parts: Sequence[Object]) -> tuple[str, ...]:
+def hosted(api: ModelApi, body: Object, model: str, elsewhere: Remote) -> tuple[str, ...]:
     """The names of the tools run by the provider that a request names or needs, each once, sorted.
 
-    `parts` are those of its conversation (`remote.parts_of`).
+    `elsewhere` is what its conversation refers to.
 
     Raises:
         Fault: `request-invalid`: tools have not their shape.
@@ -101,8 +101,7 @@ def hosted(api: ModelApi, body: Object, model: str, parts: Sequence[Object]) -> 
             found = _gemini(body)
         case "code-assist":
             found = _gemini(object_of(body, "request"))
-    addresses = [remote.NAME] if remote.follows(api, parts) else []
-    return tuple(sorted({*found, *addresses}))
+    return tuple(sorted({*found, WEB_FETCH} if elsewhere.follows else {*found}))
 
 
 def check(names: Sequence[str], allowed: Sequence[str], destination: str) -> None:

@@ -2,9 +2,10 @@
 
 from typing import Any, Final, NamedTuple
 
-from egressd import hosted, remote
 from egressd.bodies import Object, field, folded, object_of, parse
+from egressd.hosted import hosted
 from egressd.meter.usage import first, tokens
+from egressd.remote import remote
 from proto.faults import Fault
 from proto.rules import ModelApi
 
@@ -51,10 +52,11 @@ def named(api: ModelApi, data: bytes, model: str) -> Named:
         # Some read a number in a text, too: one answer that is reserved for would be many.
         raise Fault("request-invalid", "the number of answers in the body of the request is none")
     inner = object_of(body, "request") if api == "code-assist" else body
-    parts = remote.parts_of(api, inner)
-    unseen_tokens = UNSEEN_TOKENS if remote.recalls(inner, parts) else 0
+    elsewhere = remote(api, inner)
+    unseen_tokens = UNSEEN_TOKENS if elsewhere.recalls else 0
     dearer = any(field(body, name) not in _USUAL[name] for name in _USUAL.keys() & body.by_name.keys())
-    return Named(model, most, first(answers) or 1, hosted.hosted(api, body, model, parts), unseen_tokens, dearer)
+    tools = hosted(api, body, model, elsewhere)
+    return Named(model, most, first(answers) or 1, tools, unseen_tokens, dearer)
 
 
 def _model(untrusted: Any) -> str:

@@ -5,13 +5,13 @@ other check. Each counts as the provider's `web_fetch`. Only places that mean an
 tool was given or gave back as JSON.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
-from egressd.bodies import Object
+from egressd.bodies import Object, folded
 from proto.rules import ModelApi
 
-NAME: Final = "web_fetch"
+WEB_FETCH: Final = "web_fetch"
 _INLINE: Final = "data:"
 _OPENAI: Final = frozenset({"imageurl", "fileurl", "videourl", "audiourl", "video"})
 """Of a part of a message or of an item: OpenAI's API reference, "Chat" and "Responses"; `video_url` is DashScope's."""
@@ -32,55 +32,65 @@ _CONVERSATION: Final[dict[ModelApi, frozenset[str]]] = {
 }
 _JSON_OF_TOOLS: Final = frozenset({"input", "args", "arguments", "response"})
 """What a tool was given, or gave back as JSON, inside a conversation."""
+_LOOKED_AT: Final = _OPENAI | _OPENAI_CONTENT | _KEPT_FILES | {"type"}
 
 
-def parts_of(api: ModelApi, body: Object) -> list[Object]:
-    """Every object of a request's conversation, without those that are a tool's own JSON."""
-    found: list[Object] = []
-    waiting = _under(_CONVERSATION[api], body)
+class Remote(NamedTuple):
+    """What a request asks the provider to look at besides the request itself.
+
+    `follows`: its conversation holds an address that the provider would follow. `recalls`: it names what the provider
+    keeps, a conversation or a file; how much that is, it does not say.
+    """
+
+    follows: bool
+    recalls: bool
+
+
+def remote(api: ModelApi, body: Object) -> Remote:
+    """What of a request is elsewhere."""
+    members = list(_members(api, body))
+    return Remote(
+        follows=any(_leads_out(api, name, value) for name, value in members),
+        recalls=any(value for name in _KEPT for value in body.by_name.get(name, ()))
+        or any((value and name in _KEPT_FILES) or value == _REFERENCE for name, value in members),
+    )
+
+
+def _members(api: ModelApi, body: Object) -> Iterator[tuple[str, Any]]:
+    """The members that are looked at, by their folded names, of all objects of a conversation but a tool's own JSON.
+
+    Conversations are long: each is walked once, and nothing is made of what is not looked at.
+    """
+    waiting = [value for name in _CONVERSATION[api] for value in body.by_name.get(name, ())]
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):
             waiting += one
         elif isinstance(one, Object):
-            found.append(one)
-            waiting += _under(one.by_name.keys() - _JSON_OF_TOOLS, one)
-    return found
+            for key, value in one.items():
+                name = folded(key)
+                if name not in _JSON_OF_TOOLS:
+                    waiting.append(value)
+                if name in _LOOKED_AT or value == _REFERENCE:
+                    yield name, value
 
 
-def follows(api: ModelApi, parts: Sequence[Object]) -> bool:
-    """Whether a conversation holds an address that the provider would follow."""
-    return any(_leads_out(api, part) for part in parts)
-
-
-def recalls(body: Object, parts: Sequence[Object]) -> bool:
-    """Whether a request names what the provider keeps, a conversation or a file: how much that is, it does not say."""
-    return any(_under(_KEPT, body)) or any(
-        any(_under(_KEPT_FILES, part)) or _REFERENCE in part.values() for part in parts
-    )
-
-
-def _under(names: Iterable[str], part: Object) -> list[Any]:
-    """The values of the fields of some folded names."""
-    return [value for name in names for value in part.by_name.get(name, ())]
-
-
-def _leads_out(api: ModelApi, part: Object) -> bool:
+def _leads_out(api: ModelApi, name: str, value: Any) -> bool:
     match api:
         case "anthropic":
-            return "url" in part.by_name.get("type", ())
+            return name == "type" and bool(value == "url")
         case "openai-chat" | "openai-responses":
-            return any(map(_is_away, _under(_OPENAI, part))) or any(
-                isinstance(value, str) and "://" in value[:64] for value in _under(_OPENAI_CONTENT, part)
+            return (name in _OPENAI and _is_away(value)) or (
+                name in _OPENAI_CONTENT and isinstance(value, str) and "://" in value[:64]
             )
         case "gemini" | "code-assist":
-            return not all(map(_is_own_file, part.by_name.get("fileuri", ())))
+            return name == "fileuri" and not _is_own_file(value)
 
 
 def _is_away(value: Any) -> bool:
     """Whether a value is an address, or an object or a list with one, that is not the content itself."""
     if isinstance(value, Object):
-        return any(map(_is_away, value.by_name.get("url", ())))
+        return any(_is_away(inner) for key, inner in value.items() if folded(key) == "url")
     if isinstance(value, list):
         return any(map(_is_away, value))
     return isinstance(value, str) and value[:64].strip().lower()[: len(_INLINE)] != _INLINE and bool(value)
