@@ -11,6 +11,8 @@ class Step(NamedTuple):
     name: str
     why: str
     commands: tuple[tuple[str, ...], ...]
+    beside: bool = False
+    """Whether it may run side by side with the steps before and behind it that may, too."""
 
 
 def _module(*words: str) -> tuple[str, ...]:
@@ -27,19 +29,27 @@ STEPS = (
         "every rule, but those left out with a reason",
         (_module("ruff", "check", "--quiet", "."),),
     ),
-    Step("types", "mypy --strict", (_module("mypy"),)),
+    Step("types", "mypy --strict", (_module("mypy"),), beside=True),
     Step(
         "imports",
         "daemons meet only in proto; dangerous packages have one door",
         ((os.path.join(os.path.dirname(sys.executable), "lint-imports"), "--no-cache"),),
+        beside=True,
     ),
     Step(
         "generated",
         "the generated files say what the source says",
         (_module("tests.gate.docs", "--check"),),
+        beside=True,
     ),
-    Step("dead", "no code that nobody calls", (_module("tests.gate.dead"),)),
-    Step("shape", "the laws of the tree", (_module("pytest", "-q", "tests/shape"),)),
+    Step("dead", "no code that nobody calls", (_module("tests.gate.dead"),), beside=True),
+    Step("shape", "the laws of the tree", (_module("pytest", "-q", "tests/shape"),), beside=True),
+    Step(
+        "python-3.13",
+        "an environment of the newest Python that is promised",
+        (_module("tests.gate.newest", "make"),),
+        beside=True,
+    ),
     Step(
         "tests",
         "with coverage, on this Python",
@@ -49,6 +59,6 @@ STEPS = (
     Step(
         "tests-3.13",
         "without coverage, on the newest Python that is promised",
-        (_module("tests.gate.newest"),),
+        (_module("tests.gate.newest", "test"),),
     ),
 )

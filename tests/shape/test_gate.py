@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.gate import __main__ as gate
 from tests.gate import dead
 from tests.gate.docs import text
@@ -29,6 +31,18 @@ def test_a_process_that_detached_itself_is_found_and_ended() -> None:
 def test_a_step_passes_only_if_each_of_its_commands_does() -> None:
     assert gate.run(Step("good", "", (("true",), ("true",))))
     assert not gate.run(Step("bad", "", (("true",), ("false",))))
+
+
+def test_steps_side_by_side_are_each_judged_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [
+        Step("one", "", (("sh", "-c", "sleep 0.2; echo from one"),)),
+        Step("two", "", (("true",), ("sh", "-c", "echo from two >&2; exit 3"))),
+    ]
+    assert list(gate.run_beside(steps)) == [("one", True), ("two", False)]
+    shown = capsys.readouterr().out
+    assert (
+        shown.index("from one") < shown.index("── one: passed") < shown.index("from two") < shown.index("failed with 3")
+    )
 
 
 def test_a_step_that_does_not_exist_is_named() -> None:
