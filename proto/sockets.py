@@ -87,7 +87,7 @@ SOCKETS: Final = (
     ),
     Socket(
         "egress-memory", "egressd", "memoryd", "context.sock", "frames",
-        (memory.KeepBegin, memory.KeepPiece, memory.KeepEnd), "decision contexts, write only",
+        (memory.KeepWhole, memory.KeepBegin, memory.KeepPiece, memory.KeepEnd), "decision contexts, write only",
     ),
     Socket("launcher-memory", "launcherd", "memoryd", "transcript.sock", "frames", (), "transcripts, write only"),
     Socket(

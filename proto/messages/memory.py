@@ -218,6 +218,17 @@ class KeepEnd(Request, frozen=True, tag="keep_end"):
     context: ContextAbout | None
 
 
+class KeepWhole(Request, frozen=True, tag="keep_whole"):
+    """An item that one frame has room for, in one step: `ok` when it is on disk.
+
+    It means the same as `begun`, a piece for each part, and `keep_end`; `bodies` are those of `parts`, in their order.
+    """
+
+    begun: KeepBegin
+    parts: list[KeptPart]
+    bodies: list[bytes]
+
+
 class KeptItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An item: what was said of it, and when it goes. `entries` are the ids served to the session until then.
 

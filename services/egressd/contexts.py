@@ -24,7 +24,7 @@ from egressd.outbox import Full, Item, Outbox
 from egressd.ports import Left
 from egressd.recording import Recording, Taken
 from proto.faults import Fault
-from proto.messages.memory import KeepBegin, KeepBegun, KeepEnd, KeepPiece
+from proto.messages.memory import KeepBegin, KeepBegun, KeepEnd, KeepPiece, KeepWhole
 from proto.messages.wire import Ok
 from proto.role.call import call
 from proto.role.clock import Clock, stamp
@@ -232,6 +232,10 @@ class Contexts:
         raise AssertionError
 
     async def _hand_over(self, path: Path, item: Item) -> None:
+        if sum(part.size_bytes for part in item.parts) <= outbox.PIECE_BYTES:
+            bodies = outbox.bodies(path, item)
+            await call(self._socket, KeepWhole(begun=item.begun, parts=item.parts, bodies=bodies), Ok)
+            return
         handle = (await call(self._socket, item.begun, KeepBegun)).handle
         for part, offset, data in outbox.pieces(path, item):
             await call(self._socket, KeepPiece(handle=handle, part=part, offset=offset, data=data), Ok)

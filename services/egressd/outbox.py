@@ -145,6 +145,17 @@ def read(path: Path) -> Item | None:
     return item if sum(part.size_bytes for part in item.parts) == begins else None
 
 
+def bodies(path: Path, item: Item) -> list[bytes]:
+    """The bodies of an item.
+
+    Raises:
+        OSError: it cannot be read.
+
+    """
+    with path.open("rb") as file:
+        return [file.read(part.size_bytes) for part in item.parts]
+
+
 def pieces(path: Path, item: Item) -> Iterator[tuple[str, int, bytes]]:
     """The bodies of an item in pieces: the part, the offset in it, the bytes.
 

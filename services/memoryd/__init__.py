@@ -13,7 +13,8 @@ ANSWERS
     run/broker-memory/memory.sock: memory_call, a decided call of recall or memory.
     run/owner-memory/admin.sock: reindex, memory_admin, edits, pending_edits, memory_show, verify, kept_list, kept_show,
     kept_erase, backup.
-    run/egress-memory/context.sock: keep_begin, keep_piece, keep_end: decision contexts are handed over, none is read.
+    run/egress-memory/context.sock: keep_whole, keep_begin, keep_piece, keep_end: decision contexts are handed over,
+    none is read.
 
 CALLS
     nobody.

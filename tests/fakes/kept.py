@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from proto.faults import Fault
-from proto.messages.memory import KeepBegin, KeepBegun, KeepEnd, KeepPiece, KeptPart
+from proto.messages.memory import KeepBegin, KeepBegun, KeepEnd, KeepPiece, KeepWhole, KeptPart
 from proto.messages.wire import Ok
 from proto.role.listen import listen
 from proto.role.serve import Connection, Server
@@ -73,15 +73,20 @@ class FakeKeeper:
                 assert len(bodies.get(request.part, b"")) == request.offset
                 bodies[request.part] = bodies.get(request.part, b"") + request.data
             case KeepEnd(handle=handle):
-                kept = self._found(handle)
-                for part in request.parts:
-                    body = kept.bodies.setdefault(part.name, b"")
-                    assert (len(body), hashlib.sha256(body).hexdigest()) == (part.size_bytes, part.sha256)
-                self.items.setdefault(kept.begun.call, kept._replace(parts=request.parts))
-                self._taken.set()
+                self._take(self._found(handle)._replace(parts=request.parts))
+            case KeepWhole():
+                names = [part.name for part in request.parts]
+                self._take(Kept(request.begun, request.parts, dict(zip(names, request.bodies, strict=True))))
             case _:
                 raise AssertionError(request)
         return Ok()
+
+    def _take(self, kept: Kept) -> None:
+        for part in kept.parts:
+            body = kept.bodies.setdefault(part.name, b"")
+            assert (len(body), hashlib.sha256(body).hexdigest()) == (part.size_bytes, part.sha256)
+        self.items.setdefault(kept.begun.call, kept)
+        self._taken.set()
 
     def _found(self, handle: str) -> Kept:
         if handle not in self._unfinished:

@@ -23,6 +23,10 @@ _CONTEXT: Final[dict[str, Any]] = {
     "turn": 1, "destination": "anthropic", "auth": "key", "route": "anthropic", "method": "POST",
     "path": "/v1/messages?beta=true", "status": 200, "model": "m",
 }  # fmt: skip
+_BEGUN: Final[dict[str, Any]] = {
+    "kept": "contexts", "session": _SESSION, "call": "model-1", "domain": "dom-me", "observed_by": "egress",
+    "time": _TIME, "retention_days": 30, "context": _CONTEXT, **_LABEL,
+}  # fmt: skip
 _PART: Final[dict[str, Any]] = {
     "name": "request", "size_bytes": 2, "sha256": "0" * 64, "whole": True,
     "headers": [["content-type", "application/json"]],
@@ -69,13 +73,11 @@ _FIELDS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
         "review": False,
         "unread_notes": [{"number": 2, "reason": "no header", "text": "mine"}],
     },
-    memory.KeepBegin: {
-        "kept": "contexts", "session": _SESSION, "call": "model-1", "domain": "dom-me", "observed_by": "egress",
-        "time": _TIME, "retention_days": 30, "context": _CONTEXT, **_LABEL,
-    },
+    memory.KeepBegin: _BEGUN,
     memory.KeepBegun: {"handle": "k1"},
     memory.KeepPiece: {"handle": "k1", "part": "request", "offset": 0, "data": b"{}"},
     memory.KeepEnd: {"handle": "k1", "parts": [_PART], "context": None},
+    memory.KeepWhole: {"begun": {"kind": "keep_begin", **_BEGUN}, "parts": [_PART], "bodies": [b"{}"]},
     memory.KeptList: {"kept": "contexts", "session": _SESSION, "last": 20, "before": None},
     memory.KeptListReply: {"items": [_KEPT], "more": False},
     memory.KeptShow: {"kept": "contexts", "session": _SESSION, "call": "model-1", "part": "request", "offset": 0},

@@ -8,7 +8,7 @@ import msgspec
 from memoryd.holdings import Holdings
 from memoryd.kept import item as names
 from proto.faults import Fault
-from proto.messages.memory import KeepBegin, KeepEnd, KeptItem
+from proto.messages.memory import KeepBegin, KeepEnd, KeepWhole, KeptItem
 from proto.role.clock import parse, stamp
 
 _MOST_DAYS: Final = 36_500
@@ -47,6 +47,26 @@ def end(holdings: Holdings, request: KeepEnd) -> bool:
     except BaseException:
         whole.drop()
         raise
+
+
+def whole(holdings: Holdings, request: KeepWhole) -> bool:
+    """Keep an item that came in one step, as `begin`, its pieces and `end` do.
+
+    Raises:
+        Fault: `kept-refused`, `busy`, `memory-unavailable`; nothing is left of it.
+        OSError: the disk refuses; it is not kept.
+
+    """
+    if len(request.parts) != len(request.bodies):
+        raise Fault("kept-refused", "an item has a body for each of its parts")
+    handle = begin(holdings, request.begun)
+    try:
+        for part, data in zip(request.parts, request.bodies, strict=True):
+            holdings.inbox.piece(handle, part.name, 0, data)
+    except Fault:
+        holdings.inbox.drop(handle)
+        raise
+    return end(holdings, KeepEnd(handle=handle, parts=request.parts, context=None))
 
 
 def _item(begun: KeepBegin, ended: KeepEnd) -> KeptItem:

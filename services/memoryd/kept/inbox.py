@@ -133,7 +133,7 @@ class Inbox:
         try:
             body.append(data)
         except OSError:
-            self._drop(handle)
+            self.drop(handle)
             raise
 
     def take(self, handle: str, parts: Sequence[KeptPart]) -> Unfinished:
@@ -157,16 +157,22 @@ class Inbox:
             for body in item.bodies.values():
                 body.sync()
         except (Fault, OSError):
-            self._drop(handle)
+            self.drop(handle)
             raise
         del self._items[handle]
+        return item
+
+    def drop(self, handle: str) -> Unfinished:
+        """Drop an item that is under way."""
+        item = self._items.pop(handle)
+        item.drop()
         return item
 
     def drop_stale(self) -> list[KeepBegin]:
         """Drop what nobody went on with; what it was."""
         now_s = self._monotonic()
         stale = [handle for handle, item in self._items.items() if now_s - item.touched_s > UNFINISHED_S]
-        return [self._drop(handle).begun for handle in stale]
+        return [self.drop(handle).begun for handle in stale]
 
     def _found(self, handle: str) -> Unfinished:
         item = self._items.get(handle)
@@ -179,8 +185,3 @@ class Inbox:
             raise Fault("kept-refused", f"an item has at most {MOST_PARTS} parts, and none is named json")
         item.bodies[part] = _Body(self._folder / f"{handle}.{part}")
         return item.bodies[part]
-
-    def _drop(self, handle: str) -> Unfinished:
-        item = self._items.pop(handle)
-        item.drop()
-        return item

@@ -18,6 +18,7 @@ from proto.messages.memory import (
     KeepBegun,
     KeepEnd,
     KeepPiece,
+    KeepWhole,
     KeptErase,
     KeptErased,
     KeptItem,
@@ -50,6 +51,9 @@ class Owner:
                 piece = KeepPiece(handle=handle, part=name, offset=at, data=data[at : at + piece_bytes])
                 ask(self.context, piece, Ok)
         ask(self.context, KeepEnd(handle=handle, parts=parts(bodies), context=None), Ok)
+
+    def hand_over_whole(self, begun: KeepBegin, bodies: dict[str, bytes] = BODIES) -> None:
+        ask(self.context, KeepWhole(begun=begun, parts=parts(bodies), bodies=[*bodies.values()]), Ok)
 
     def list(self, **asked: Any) -> KeptListReply:
         reply: KeptListReply = ask(self.daemon.owner, KeptList(kept="contexts", **asked), KeptListReply)
@@ -111,6 +115,33 @@ def test_what_is_handed_over_twice_is_kept_once(owner: Owner) -> None:
     owner.hand_over(twice)
     (found,) = owner.list(session="chat-twice").items
     assert (found.erased, owner.show(found, "request")) == ("owner", b"")
+
+
+def test_what_is_handed_over_in_one_step_is_the_same_item(owner: Owner) -> None:
+    owner.hand_over(begin("c1", session="chat-pieces"))
+    owner.hand_over_whole(begin("c1", session="chat-whole"))
+    owner.hand_over_whole(begin("c1", session="chat-whole"), {"request": b"another"})
+    (pieced,), (whole,) = owner.list(session="chat-pieces").items, owner.list(session="chat-whole").items
+    assert msgspec.structs.replace(whole, session="chat-pieces") == pieced
+    assert {name: owner.show(whole, name) for name in BODIES} == BODIES
+
+
+def test_what_is_refused_in_one_step_leaves_nothing(owner: Owner) -> None:
+    good, five = begin(session="chat-refused"), {f"part-{number}": b"x" for number in range(5)}
+    refused = [
+        KeepWhole(begun=good, parts=parts(BODIES), bodies=[b"", b""]),
+        KeepWhole(begun=good, parts=parts(BODIES), bodies=[]),
+        KeepWhole(begun=good, parts=parts(five), bodies=[*five.values()]),
+        KeepWhole(begun=good, parts=parts(BODIES) * 2, bodies=[*BODIES.values()] * 2),
+        KeepWhole(begun=begin(session="chat-refused", kept="sources"), parts=[], bodies=[]),
+    ]
+    # More of them than may be under way at once.
+    for request in refused * 3:
+        with pytest.raises(Fault) as raised:
+            ask(owner.context, request, Ok)
+        assert raised.value.code == "kept-refused"
+    assert owner.list(session="chat-refused").items == []
+    assert list((owner.daemon.home / "record" / ".unfinished").iterdir()) == []
 
 
 @pytest.mark.parametrize(
