@@ -64,7 +64,10 @@ class Asking:
         self._path = path
         self._limits = limits
         self._waiting: deque[_Question] = deque()
+        self._under_way = 0
+        """Frames."""
         self._more = anyio.Event()
+        """Set when a question has come, or a frame may leave again."""
         self._of_one: WeakValueDictionary[str | None, _Own] = WeakValueDictionary()
         self._refused: dict[str | None, int] = {}
         """How often a session was refused in a row; the one refused last stands last."""
@@ -108,6 +111,10 @@ class Asking:
 
     async def _answer(self, ask: EgressAsk) -> EgressDecision | Fault:
         question = _Question(_traced(ask))
+        if not self._waiting and self._under_way < _FRAMES:
+            # Nobody else waits: it goes at once and alone, without the way by a courier.
+            (question.answer,) = await self._answers([question])
+            return question.answer
         self._waiting.append(question)
         self._more.set()
         try:
@@ -119,7 +126,7 @@ class Asking:
     async def _carry(self) -> None:
         """Take frame after frame to brokerd."""
         while True:
-            if questions := self._next():
+            if self._under_way < _FRAMES and (questions := self._next()):
                 for question, answer in zip(questions, await self._answers(questions), strict=True):
                     question.answer = answer
                     question.answered.set()
@@ -139,6 +146,7 @@ class Asking:
 
     async def _answers(self, questions: list[_Question]) -> list[EgressDecision | Fault]:
         """The answer to each; where there is none to the frame, each has that fault."""
+        self._under_way += 1
         try:
             decisions: EgressDecisions = await call(
                 self._path,
@@ -155,6 +163,9 @@ class Asking:
                 # A session may name much; it does so at its own cost.
                 return [answer for question in questions for answer in await self._answers([question])]
             return [fault] * len(questions)
+        finally:
+            self._under_way -= 1
+            self._more.set()
         return [fault_of(one) if isinstance(one, Error) else one for one in decisions.answers]
 
 
