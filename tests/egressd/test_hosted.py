@@ -174,7 +174,7 @@ def test_what_the_provider_runs_is_found(api: ModelApi, body: dict[str, Any], fo
 @given(st.sampled_from(HOSTED), st.text(max_size=5), st.sampled_from([None, 1]), st.booleans())
 def test_no_spelling_of_json_hides_it(row: Row, said: str, indent: int | None, escaped: bool) -> None:
     api, body, found = row
-    text = json.dumps({said: said, **body}, indent=indent)
+    text = json.dumps({f"no field {said}": said, **body}, indent=indent)
     if escaped:
         text = text.replace('"tools"', '"t\\u006fols"').replace('"type"', '"\\u0074ype"')
     assert named(api, text.encode(), "").hosted_tools == found
