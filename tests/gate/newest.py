@@ -18,7 +18,7 @@ def main(what: str) -> int:
         return 0
     if made or what == "make":
         return made
-    tests = [".venv-3.13/bin/python", "-m", "pytest", "-q", "-n", "3", "--dist", "worksteal", "--ignore=tests/shape"]
+    tests = [".venv-3.13/bin/python", "-m", "pytest", "-q", "-n", "4", "--dist", "worksteal", "--ignore=tests/shape"]
     tests += ["-m", "not peers and not kill and not slow"]
     return subprocess.run(tests, check=False).returncode
 

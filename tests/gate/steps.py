@@ -20,7 +20,7 @@ def _module(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-m", *words)
 
 
-_PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal", "--durations=15")
+_PYTEST = ("pytest", "-q", "-n", "4", "--dist", "worksteal", "--durations=15")
 
 STEPS = (
     Step("format", "one hand", (_module("ruff", "format", "--check", "--quiet", "."),)),
@@ -30,6 +30,12 @@ STEPS = (
         (_module("ruff", "check", "--quiet", "."),),
     ),
     Step("types", "mypy --strict", (_module("mypy"),), beside=True),
+    Step(
+        "host",
+        "the units on a real systemd, of which only one may run",
+        (_module("pytest", "-q", "-m", "host", "tests/deploy"),),
+        beside=True,
+    ),
     Step(
         "imports",
         "daemons meet only in proto; dangerous packages have one door",
@@ -55,7 +61,6 @@ STEPS = (
         "with coverage, on this Python",
         (_module(*_PYTEST, "-m", "not peers and not host", "--ignore=tests/shape", "--cov", "--cov-report=term"),),
     ),
-    Step("host", "the units on a real systemd", (_module("pytest", "-q", "-m", "host", "tests/deploy"),)),
     Step(
         "tests-3.13",
         "without coverage, on the newest Python that is promised",
