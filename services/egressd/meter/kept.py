@@ -12,10 +12,11 @@ WHOLE_BYTES: Final = 1 << 20
 LONGEST_BYTES: Final = 16 << 20
 """A text that is longer even so is not kept."""
 LONGEST_STRING_BYTES: Final = 4 << 10
-_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-"""The rest of a string up to its closing quote, or to the end; possessive, so that its cost is linear."""
-_STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
-_WITHOUT_OPEN_STRING: Final = re.compile(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"]*+)*+', re.DOTALL)
+_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
+"""The rest of a string up to its closing quote, or to the end. No group is possessive: Python before 3.11.5 keeps what
+a repetition of one has read that failed."""
+_STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)"', re.DOTALL)
+_WITHOUT_OPEN_STRING: Final = re.compile(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"]*+)*', re.DOTALL)
 
 
 class Kept:

@@ -15,7 +15,7 @@ from egressd.meter.kept import Kept, string_end
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BEFORE: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
-_OUTSIDE: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.DOTALL)
+_OUTSIDE: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\]]', re.DOTALL)
 """A string that ends in the same piece is stepped over in one go."""
 
 
