@@ -3,7 +3,8 @@
 What waits at the same time is asked together: the way to brokerd and its wait for the disk cost more than a decision
 does. Laws (tested):
 
-1. Each question is answered once, with its own answer; one that nobody waits for any more costs the others nothing.
+1. Each question is answered once, with its own answer; one that nobody waits for any more, or that cannot be written,
+   costs the others nothing.
 2. A question that arrives when no other is under way leaves at once.
 3. Of one session only some wait or are under way, so that another's question does not stand behind all of those that a
    busy one has.
@@ -19,17 +20,21 @@ import anyio
 import msgspec
 
 from egressd.config import Relay
+from proto import frame
 from proto.faults import Fault
 from proto.messages.broker import MOST_ASKS, EgressAsk, EgressAsks, EgressDecision, EgressDecisions
 from proto.messages.wire import Error
 from proto.role import trace
 from proto.role.call import call
+from proto.role.log import logger
 from proto.role.replies import fault_of
 
 _CONNECT_WITHIN_S: Final = 2.0
 """A brokerd that is being started again is waited for so long."""
 _FRAMES: Final = 2
 """Under way at once: while brokerd waits for the disk with one, it decides about the next."""
+_ROOM_BYTES: Final = frame.MAX_FRAME - 256
+"""For the questions of a frame; the rest is for what stands around them."""
 _MOST_OF_ONE: Final = 16
 """Questions of one session."""
 _MOST_REFUSED: Final = 1_000
@@ -48,10 +53,11 @@ class _Own:
 
 
 class _Question:
-    """A question, and its answer when it has come."""
+    """A question, and its answer when it has come. One that cannot be written raises here, and is in no frame."""
 
     def __init__(self, ask: EgressAsk) -> None:
         self.ask = ask
+        self.size_bytes = len(frame.body(ask))
         self.wanted = True
         self.answer: EgressDecision | Fault = Fault("brokerd-unreachable")
         self.answered = anyio.Event()
@@ -136,12 +142,17 @@ class Asking:
                 await self._more.wait()
 
     def _next(self) -> list[_Question]:
-        """The questions of the next frame."""
+        """The questions of the next frame: as many as it holds."""
         found: list[_Question] = []
+        size_bytes = 0
         while self._waiting and len(found) < MOST_ASKS:
-            question = self._waiting.popleft()
+            question = self._waiting[0]
             if question.wanted:
+                size_bytes += question.size_bytes
+                if found and size_bytes > _ROOM_BYTES:
+                    break
                 found.append(question)
+            self._waiting.popleft()
         return found
 
     async def _answers(self, questions: list[_Question]) -> list[EgressDecision | Fault]:
@@ -159,10 +170,10 @@ class Asking:
             if len(decisions.answers) != len(questions):
                 raise Fault("reply-unexpected")
         except Fault as fault:
-            if fault.code == "frame-too-large" and len(questions) > 1:
-                # A session may name much; it does so at its own cost.
-                return [answer for question in questions for answer in await self._answers([question])]
             return [fault] * len(questions)
+        except Exception:  # noqa: BLE001  (a courier that ended would end the daemon: no file is left for a socket)
+            logger().exception("asking-failed")
+            return [Fault("internal")] * len(questions)
         finally:
             self._under_way -= 1
             self._more.set()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from egressd import asking
 from egressd.asking import Asking
 from egressd.config import Relay
+from proto import frame
 from proto.faults import Fault
 from proto.labels import DataClass
 from proto.messages.broker import MOST_ASKS, EgressAsk, EgressAsks, EgressDecision, EgressDecisions
@@ -22,8 +23,10 @@ from proto.messages.wire import Error, error_of
 pytestmark = pytest.mark.anyio
 
 
-def _ask(session: str, number: int) -> EgressAsk:
-    return EgressAsk(session=session, call=f"c{number}", destination="up", method="GET", path="/v1/models", what="read")
+def _ask(session: str, number: int, model: str = "") -> EgressAsk:
+    return EgressAsk(
+        session=session, call=f"c{number}", destination="up", method="GET", path="/v1", what="read", model=model
+    )
 
 
 def _decision(ask: EgressAsk, *, allow: bool = True) -> EgressDecision:
@@ -48,13 +51,11 @@ class Broker:
         self.denied: set[str | None] = set()
         self.failing: set[str] = set()
         self.wait_s: list[float] = []
-        self.largest = MOST_ASKS
-        self.fault: Fault | None = None
+        self.fault: Exception | None = None
 
     async def call(self, _: Path, request: EgressAsks, *__: object, **___: object) -> EgressDecisions:
         msgspec.convert(msgspec.to_builtins(request), EgressAsks)  # as many as may be
-        if len(request.asks) > self.largest:
-            raise Fault("frame-too-large")
+        frame.pack(request)
         self.frames.append(request.asks)
         await self.go.wait()
         await anyio.sleep(self.wait_s.pop() if self.wait_s else 0)
@@ -137,6 +138,7 @@ async def _played(sessions: list[str], leaving: set[int], random_: random.Random
     broker = Broker()
     broker.wait_s = [random_.choice((0.0, 0.001, 0.002)) for _ in sessions]
     broker.failing = {f"c{number}" for number in range(len(sessions)) if random_.random() < 0.1}
+    unwritable = {number for number in range(len(sessions)) if random_.random() < 0.1}
     told: dict[int, str] = {}
 
     async def one(number: int) -> None:
@@ -145,9 +147,11 @@ async def _played(sessions: list[str], leaving: set[int], random_: random.Random
             if number in leaving:
                 scope.deadline = anyio.current_time() + random_.choice((0.0, 0.001, 0.002))
             try:
-                found = (await ask(_ask(sessions[number], number))).reasons[0]
+                found = (await ask(_ask(sessions[number], number, "\ud800" if number in unwritable else ""))).reasons[0]
             except Fault as fault:
                 found = f"{fault.code} {fault.message}"
+            except UnicodeEncodeError:
+                found = "unwritable"
             assert number not in told
             told[number] = found
 
@@ -158,7 +162,8 @@ async def _played(sessions: list[str], leaving: set[int], random_: random.Random
                 tasks.start_soon(one, number)
     for number, found in told.items():
         own = f"c{number}"
-        assert found == (f"policy-invalid {own}" if own in broker.failing else f"{sessions[number]} {own}")
+        decided = f"policy-invalid {own}" if own in broker.failing else f"{sessions[number]} {own}"
+        assert found == ("unwritable" if number in unwritable else decided)
     assert set(range(len(sessions))) - set(told) <= leaving
     asked = [one.call for frame in broker.frames for one in frame]
     assert len(asked) == len(set(asked))
@@ -174,14 +179,47 @@ async def test_a_brokerd_that_does_not_answer_fails_the_questions_of_that_frame_
         assert (await ask(_ask("run-one", 2))).allow
 
 
-async def test_questions_that_are_too_large_together_are_asked_one_by_one(broker: Broker) -> None:
-    broker.go, broker.largest = anyio.Event(), 1
+async def test_what_fails_on_the_way_to_brokerd_fails_the_questions_of_that_frame_alone(broker: Broker) -> None:
+    broker.go, broker.fault = anyio.Event(), OSError("no file is left")
+    codes: list[str] = []
+
+    async def one(number: int) -> None:
+        with pytest.raises(Fault) as caught:
+            await ask(_ask("run-one", number))
+        codes.append(caught.value.code)
+
+    async with running() as ask:
+        async with anyio.create_task_group() as tasks:
+            for number in range(5):
+                tasks.start_soon(one, number)
+                await anyio.wait_all_tasks_blocked()
+            broker.go.set()
+        assert codes == ["internal"] * 5
+        broker.fault = None
+        assert (await ask(_ask("run-one", 5))).allow
+
+
+async def test_a_frame_takes_as_many_as_it_holds(broker: Broker) -> None:
+    broker.go = anyio.Event()
+    large = dict.fromkeys((2, 3, 4, 5), 300_000) | {6: frame.MAX_FRAME}
+    failed: list[tuple[int, str]] = []
+
+    async def one(number: int) -> None:
+        named = ["x" * large.get(number, 1)]
+        try:
+            await ask(msgspec.structs.replace(_ask("run-one", number), hosted_tools=named))
+        except Fault as fault:
+            failed.append((number, fault.code))
+
     async with running() as ask, anyio.create_task_group() as tasks:
-        for number in range(9):
-            tasks.start_soon(ask, _ask("run-one", number))
+        for number in range(10):
+            tasks.start_soon(one, number)
             await anyio.wait_all_tasks_blocked()
         broker.go.set()
-    assert [len(frame) for frame in broker.frames] == [1] * 9
+    assert [[ask.call for ask in asks] for asks in broker.frames] == [
+        ["c0"], ["c1"], ["c2", "c3", "c4"], ["c5"], ["c7", "c8", "c9"],
+    ]  # fmt: skip
+    assert failed == [(6, "frame-too-large")]
 
 
 async def test_who_is_refused_on_and_on_is_asked_about_slowly_until_one_is_allowed(

@@ -8,6 +8,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,20 @@ def test_a_denial_is_a_permission_error_and_not_a_byte_leaves(
         time.sleep(0.05)
         assert up.connections == 0
     assert [(row.status, row.calls, row.model) for row in rows()] == [(403, len(codes), "scripted-1")]
+
+
+def test_a_question_that_cannot_be_written_takes_no_other_along(
+    home: Path, box: Box, broker: FakeBroker, destination: Destination
+) -> None:
+    """A model's name with half of a surrogate pair, which JSON can say and UTF-8 cannot."""
+    broker.wait_s = 0.2
+    bodies = [http.BODY] * 3 + [http.BODY.replace(b"scripted-1", b"\\ud800"), http.BODY]
+    with upstream(answer(USAGE)) as up, ThreadPoolExecutor(len(bodies)) as pool:
+        destination(up.url)
+        answers = list(pool.map(lambda body: http.post(home, body=body), bodies))
+    assert [answered.status for answered in answers] == [200, 200, 200, 500, 200]
+    assert answers[3].error["code"] == "internal"
+    assert box.alive("egressd")
 
 
 def test_no_brokerd_is_a_denial(home: Path, box: Box, broker: FakeBroker, destination: Destination) -> None:

@@ -2,12 +2,14 @@
 
 from typing import Any, Final
 
+import anyio
 import msgspec
 
 from brokerd import told
 from brokerd.audit import Audit
 from brokerd.decide import Decision, EgressDecider
 from brokerd.facts import label_of_nobody
+from brokerd.policy.inforce import NO_POLICY
 from brokerd.sessions import Session, Sessions
 from brokerd.taint import Taint
 from proto.escape import clip
@@ -21,6 +23,9 @@ from proto.role.serve import Connection
 
 _LONGEST_CHARS: Final = 120
 _MOST_TOOLS: Final = 20
+_DECIDING_S: Final = 8.0
+"""For the questions of one frame: egressd waits for ten seconds (`relay.ask_s`). Where a policy that hangs on some has
+used it up, what needs the policy after that is denied (`policy-invalid`); answers that are kept are given."""
 
 
 class EgressDesk:
@@ -34,26 +39,27 @@ class EgressDesk:
 
     async def __call__(self, request: EgressAsks, connection: Connection) -> EgressDecisions:
         """The decisions, each under the label of the moment in which it is written down; all are on disk by then."""
-        answers = [await self._answer(ask) for ask in request.asks]
+        until_s = anyio.current_time() + _DECIDING_S
+        answers = [await self._answer(ask, until_s) for ask in request.asks]
         await self._audit.on_disk()
         return EgressDecisions(answers=answers)
 
-    async def _answer(self, request: EgressAsk) -> EgressDecision | Error:
+    async def _answer(self, request: EgressAsk, until_s: float) -> EgressDecision | Error:
         """The answer to one question; what is at fault with it is no fault of the others."""
         trace.follow(request.trace)
         try:
-            return await self._decision(request)
+            return await self._decision(request, until_s)
         except Fault as fault:
             return error_of(fault)
         except Exception:  # noqa: BLE001  (whatever a question does, the next one is answered)
             logger().exception("request-failed", call=request.call)
             return error_of(Fault("internal"))
 
-    async def _decision(self, request: EgressAsk) -> EgressDecision:
+    async def _decision(self, request: EgressAsk, until_s: float) -> EgressDecision:
         began_ns = trace.now_ns()
-        decision = await self._decide(request)
+        decision = await self._decide(request, until_s)
         while decision.label != self._decided_under(request):
-            decision = await self._decide(request)
+            decision = await self._decide(request, until_s)
         if decision.verdict != "allow":
             decision = msgspec.structs.replace(decision, label=self._label(request))
         elif request.hosted_tools and request.session is not None:
@@ -70,8 +76,11 @@ class EgressDesk:
             domain=found.domain if (found := self._find(request)) else None,
         )
 
-    async def _decide(self, request: EgressAsk) -> Decision:
-        return await self._decider.decide(request, self._find(request), self._decided_under(request))
+    async def _decide(self, request: EgressAsk, until_s: float) -> Decision:
+        label = self._decided_under(request)
+        with anyio.CancelScope(deadline=until_s):
+            return await self._decider.decide(request, self._find(request), label)
+        return Decision(verdict="deny", reasons=("policy-invalid",), label=label, policy=NO_POLICY)
 
     def _decided_under(self, request: EgressAsk) -> Label:
         """The label that the session has, or would have: what a tool of the provider reads is untrusted."""

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from brokerd.decide import EgressDecider
+from brokerd.desk import egress
 from proto.faults import Fault
 from proto.labels import PUBLIC, DataClass, Label
 from proto.messages.broker import EgressAsk, EgressDecision, Spending
@@ -101,6 +103,34 @@ async def test_a_question_that_fails_takes_no_other_along(home: Path, monkeypatc
             True, "internal", "policy-invalid", True,
         ]  # fmt: skip
         assert [line["call"] for line in brokerd.audit("decision")] == ["m1", "m4"]
+
+
+HANGING = 'deny contains "policy-denies" if regex.match("(a+)+$", input.model)\n'
+
+
+async def test_a_policy_that_hangs_on_some_questions_of_a_frame_answers_the_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(number: int, model: str) -> EgressAsk:
+        return msgspec.structs.replace(_ask("local", S, number), model=model)
+
+    def asks(most: int) -> list[EgressAsk]:
+        return [*(named(number, f"{'a' * 40}!{number}") for number in range(most)), named(most, "known")]
+
+    async with running(home, config="[policy]\ntimeout_s = 0.5\n") as brokerd:
+        brokerd.write("grants.toml", RULES)
+        brokerd.write("policy/mine.rego", f"package boxmaker.root\n\nimport rego.v1\n\n{HANGING}")
+        await brokerd.open()
+        assert (await brokerd.leave("local", model="known")).allow
+        told = [answer for answer in await brokerd.leave_all(*asks(1)) if isinstance(answer, EgressDecision)]
+        assert [_denied(decision) for decision in told] == [["policy-invalid"], []]
+        monkeypatch.setattr(egress, "_DECIDING_S", 1.2)
+        began_s = anyio.current_time()
+        told = [answer for answer in await brokerd.leave_all(*asks(8)) if isinstance(answer, EgressDecision)]
+        assert anyio.current_time() - began_s < 3
+        assert [_denied(decision) for decision in told] == [["policy-invalid"]] * 8 + [[]]
+        assert [line["call"] for line in brokerd.audit("decision")[-9:]] == [f"m{number}" for number in range(9)]
+        assert (await brokerd.leave("local", model="another")).allow
 
 
 async def test_what_is_not_known_does_not_leave(home: Path) -> None:
