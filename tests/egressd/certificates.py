@@ -37,6 +37,7 @@ class Authority:
         context = ssl.create_default_context(cafile=str(self.ca_file))
         # As newer Pythons do by themselves.
         context.verify_flags |= ssl.VERIFY_X509_STRICT
+        context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
         return context
 
 

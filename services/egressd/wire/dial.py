@@ -184,6 +184,8 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    # Some Pythons (Debian's 3.11.2) begin with it: a connection that breaks off would then look as if it had ended.
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     if ca_file is not None:
         try:
             context.load_verify_locations(cafile=Path(ca_file).expanduser())
