@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from proto.ids import ApprovalId, CallId, DestinationName, DomainId, MattermostId, SessionId, TraceParent
+from proto.ids import ApprovalId, CallId, DestinationName, DomainId, MattermostId, SessionId
 from proto.labels import DataClass
-from proto.messages.wire import Error, Reply, Request
+from proto.messages.wire import Error, Reply, Request, Traced
 from proto.tools import check_arguments
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -125,7 +125,7 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metered: bool
 
 
-class EgressAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class EgressAsk(Traced, frozen=True):
     """May this session's bytes go to this destination, now? Asked at the last moment before the first one leaves.
 
     `what`: a `call` of a model, a `read` that spends nothing (a list of models, a count), a `tunnel` (method CONNECT,
@@ -135,7 +135,6 @@ class EgressAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `spending` is None where nothing is spent. `trace` is that of the call.
     """
 
-    trace: TraceParent | None = None
     session: SessionId | None
     call: CallId
     destination: DestinationName

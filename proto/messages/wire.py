@@ -6,17 +6,14 @@ from proto.faults import Fault
 from proto.ids import TraceParent
 
 
-class Request(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-):
-    """The base of what may be asked; `trace` is a W3C traceparent."""
+class Traced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What belongs to a trace; `trace` is a W3C traceparent."""
 
     trace: TraceParent | None = None
+
+
+class Request(Traced, frozen=True, tag_field="kind"):
+    """The base of what may be asked."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):

@@ -15,7 +15,7 @@ import msgspec
 
 from proto import frame
 from proto.faults import Fault
-from proto.messages.wire import Request
+from proto.messages.wire import Traced
 from proto.role import raw, trace
 from proto.role.replies import decoder, reply
 
@@ -109,7 +109,7 @@ async def _asked(path: Path, request: msgspec.Struct, within_s: float, unreachab
     try:
         # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
         with suppress(OSError):
-            await raw.send(connection, frame.pack(_traced(request)))
+            await raw.send(connection, frame.pack(trace.joined(request) if isinstance(request, Traced) else request))
     except BaseException:
         connection.close()
         raise
@@ -133,11 +133,3 @@ async def _connect(path: Path, within_s: float, unreachable: str) -> socket.sock
             await anyio.sleep(_RETRY_SECONDS)
         else:
             return connection
-
-
-def _traced(request: msgspec.Struct) -> msgspec.Struct:
-    """The request as part of the trace that is under way, unless it says which one it belongs to."""
-    under_way = trace.current()
-    if under_way is None or not isinstance(request, Request) or request.trace is not None:
-        return request
-    return msgspec.structs.replace(request, trace=under_way)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -22,8 +22,10 @@ from proto import frame
 from proto.faults import Fault
 from proto.ids import is_traceparent
 from proto.messages.spans import MOST_BYTES, Service, Span, TextClass, Value
+from proto.messages.wire import Traced
 
 Kind = Literal["internal", "server", "client"]
+_Traced = TypeVar("_Traced", bound=Traced)
 _LONGEST_CHARS: Final = 2_000
 _MOST_ITEMS: Final = 50
 _ITEM_CHARS: Final = 200
@@ -150,6 +152,12 @@ def current() -> str | None:
     """The traceparent of what is under way in this task, or None."""
     under_way = _under_way.get()
     return under_way.traceparent if isinstance(under_way, Work) else under_way
+
+
+def joined(asked: _Traced) -> _Traced:
+    """What is asked as part of the trace that is under way, unless it says which one it belongs to."""
+    under_way = current()
+    return asked if under_way is None or asked.trace is not None else msgspec.structs.replace(asked, trace=under_way)
 
 
 def is_told() -> bool:

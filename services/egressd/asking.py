@@ -17,7 +17,6 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
-import msgspec
 
 from egressd.config import Relay
 from proto import frame
@@ -116,11 +115,11 @@ class Asking:
                 del self._refused[next(iter(self._refused))]
 
     async def _answer(self, ask: EgressAsk) -> EgressDecision | Fault:
-        question = _Question(_traced(ask))
+        question = _Question(trace.joined(ask))
         if not self._waiting and self._under_way < _FRAMES:
             # Nobody else waits: it goes at once and alone, without the way by a courier.
-            (question.answer,) = await self._answers([question])
-            return question.answer
+            (answer,) = await self._answers([question])
+            return answer
         self._waiting.append(question)
         self._more.set()
         try:
@@ -178,9 +177,3 @@ class Asking:
             self._under_way -= 1
             self._more.set()
         return [fault_of(one) if isinstance(one, Error) else one for one in decisions.answers]
-
-
-def _traced(ask: EgressAsk) -> EgressAsk:
-    """The question as part of the trace that is under way, unless it says which one it belongs to."""
-    under_way = trace.current()
-    return ask if under_way is None or ask.trace is not None else msgspec.structs.replace(ask, trace=under_way)
