@@ -134,12 +134,14 @@ async def test_a_turn_that_is_stopped_does_not_wait_for_brokerd(home: Path, monk
 
 
 async def test_another_fault_is_not_waited_out(home: Path, fake: FakeBrokerd) -> None:
-    fake.breaks = 1
-    asking = Asking(home)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asking.run)
-        await anyio.to_thread.run_sync(fake.wait_for, ToolRequest)
+    def last_heard(_: ToolRequest) -> Says:
         fake.fault = "session-not-open"
+        return Says("page", asks=True)
+
+    fake.breaks = 1
+    fake.tools["http_fetch"] = last_heard
+    asking = Asking(home)
+    await asking.run()
     assert isinstance(asking.ended, ToolFailed)
     assert (asking.ended.code, asking.ended.ends_turn) == ("session-not-open", True)
 
