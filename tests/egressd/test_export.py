@@ -45,6 +45,17 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def no_thread_stays() -> Iterator[None]:
+    """A thread that tries again draws from the `random` of all: a property that ran beside it would seem to do so."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 20
+    while left := [thread for thread in threading.enumerate() if thread not in before]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def collector() -> Iterator[FakeCollector]:
     with FakeCollector() as found:
@@ -145,6 +156,7 @@ class _Clocked(threading.Thread):
 
 
 def test_the_end_waits_for_a_collector_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     with FakeCollector(silent=True) as silent:
         exporter = Exporter(f"{silent.url}/v1/traces")
         for _ in range(1_000):

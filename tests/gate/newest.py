@@ -7,6 +7,8 @@ what they show does not depend on the interpreter. `python -m tests.gate.newest 
 import subprocess
 import sys
 
+from tests.gate.steps import PYTEST
+
 NO_SUCH_PYTHON = 3  # environment.sh's exit status
 
 
@@ -18,8 +20,14 @@ def main(what: str) -> int:
         return 0
     if made or what == "make":
         return made
-    tests = [".venv-3.13/bin/python", "-m", "pytest", "-q", "-n", "4", "--dist", "worksteal", "--ignore=tests/shape"]
-    tests += ["-m", "not peers and not kill and not slow"]
+    tests = [
+        ".venv-3.13/bin/python",
+        "-m",
+        *PYTEST,
+        "--ignore=tests/shape",
+        "-m",
+        "not peers and not kill and not slow",
+    ]
     return subprocess.run(tests, check=False).returncode
 
 

@@ -20,7 +20,7 @@ def _module(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-m", *words)
 
 
-_PYTEST = ("pytest", "-q", "-n", "4", "--dist", "worksteal", "--durations=15")
+PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal")
 
 STEPS = (
     Step("format", "one hand", (_module("ruff", "format", "--check", "--quiet", "."),)),
@@ -59,7 +59,17 @@ STEPS = (
     Step(
         "tests",
         "with coverage, on this Python",
-        (_module(*_PYTEST, "-m", "not peers and not host", "--ignore=tests/shape", "--cov", "--cov-report=term"),),
+        (
+            _module(
+                *PYTEST,
+                "--durations=15",
+                "-m",
+                "not peers and not host",
+                "--ignore=tests/shape",
+                "--cov",
+                "--cov-report=term",
+            ),
+        ),
     ),
     Step(
         "tests-3.13",
