@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import IO, Final, NamedTuple
 
 import anyio
-import h11
 
 from egressd import hosted, observed
 from egressd.auth import auth_of, carried
@@ -22,6 +21,7 @@ from egressd.store import Ended
 from egressd.wire.answer import Answer
 from egressd.wire.door import Client, Gone
 from egressd.wire.heads import Asked, Carried, check_model, for_upstream, likely, named_headers, own_secrets
+from egressd.wire.http import Request, Response
 from egressd.wire.redact import Redactor
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
@@ -40,7 +40,7 @@ class _Ready(NamedTuple):
 
     id: str
     asked: Asked
-    head: h11.Request
+    head: Request
     body: IO[bytes]
     body_bytes: int
     place: Place
@@ -74,7 +74,7 @@ class Calls:
         self._contexts = contexts
         self._reading = anyio.CapacityLimiter(_MOST_READ_AT_ONCE)
 
-    async def run(self, asked: Asked, head: h11.Request, client: Client) -> None:
+    async def run(self, asked: Asked, head: Request, client: Client) -> None:
         """Relay one call and book it.
 
         Raises:
@@ -87,7 +87,7 @@ class Calls:
         place = self._relaying.destinations.find(asked.destination)
         found = _routed(asked, place, client)
         if found.what == "here":
-            await client.send(_nothing(client))
+            await client.send(client.http.answer_whole(Response(200, []), b""))
             return
         check_model(asked)
         with await client.body() as body:
@@ -238,7 +238,7 @@ def _ask(call: _Ready, reserved: Reserved | None) -> EgressAsk:
     )
 
 
-def _request(call: _Ready, carries: Carried) -> h11.Request:
+def _request(call: _Ready, carries: Carried) -> Request:
     target = call.place.prefix + call.target
     return for_upstream(
         call.head,
@@ -279,9 +279,3 @@ def _ending(call: str, outcome: _Outcome) -> Ending:
         usage=Usage() if answer is None else answer.usage,
         model=None if answer is None else answer.model,
     )
-
-
-def _nothing(client: Client) -> bytes:
-    """An empty answer of one who is there."""
-    headers = [("Content-Length", "0"), ("Connection", "close")]
-    return client.http.send(h11.Response(status_code=200, headers=headers)) or b""

@@ -6,7 +6,6 @@ The bytes that leave are those that stand here, and the destination's key.
 import re
 from typing import Any, Final, NamedTuple
 
-import h11
 import msgspec
 
 from egressd.auth import carried
@@ -14,7 +13,8 @@ from egressd.credentials import Credentials
 from egressd.destinations import Place
 from egressd.exchange import exchange
 from egressd.relay import Relaying, connected
-from egressd.wire.heads import Carried, Headers, for_upstream
+from egressd.wire.heads import Carried, for_upstream
+from egressd.wire.http import Headers, Request
 from proto.faults import Fault
 from proto.rules import Api
 
@@ -58,14 +58,14 @@ async def models(place: Place, credentials: Credentials, shared: Relaying) -> li
     carries = carried(auth, api, place, credentials)
     upstream = await connected(place, shared)
     found = await exchange(_request(api, place, carries), upstream, place.name, _LONGEST_ANSWER_BYTES, _WITHIN_S)
-    if found.head.status_code != 200:
-        raise Fault("upstream-unreachable", f"{place.name} answered with the status {found.head.status_code}")
+    if found.head.status != 200:
+        raise Fault("upstream-unreachable", f"{place.name} answered with the status {found.head.status}")
     return _names(found.body, _LISTS[api], place.name)
 
 
-def _request(api: Api, place: Place, carries: Carried) -> h11.Request:
+def _request(api: Api, place: Place, carries: Carried) -> Request:
     listed = _LISTS[api]
-    own = h11.Request(method="GET", target=listed.target, headers=[(b"Host", b"x"), *listed.headers])
+    own = Request(b"GET", listed.target.encode("ascii"), listed.headers)
     return for_upstream(own, api, place.authority, place.prefix + listed.target, carries, 0)
 
 

@@ -1,24 +1,24 @@
 """One request of egressd's own on a connection, and its whole answer, in bounded space."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import anyio
-import h11
 
 from egressd.wire.dial import Upstream
+from egressd.wire.http import Malformed, Outgoing, Request, Response, request_head
 from proto.faults import Fault
 
-_LONGEST_HEAD_BYTES = 64 << 10
+LONGEST_HEAD_BYTES: Final = 64 << 10
 
 
 class Exchanged(NamedTuple):
     """An answer."""
 
-    head: h11.Response
+    head: Response
     body: bytes
 
 
-async def exchange(request: h11.Request, upstream: Upstream, name: str, most_bytes: int, within_s: float) -> Exchanged:
+async def exchange(request: Request, upstream: Upstream, name: str, most_bytes: int, within_s: float) -> Exchanged:
     """Ask a destination by its name, and close the connection.
 
     Raises:
@@ -28,31 +28,30 @@ async def exchange(request: h11.Request, upstream: Upstream, name: str, most_byt
     try:
         with anyio.fail_after(within_s):
             return await _exchanged(request, upstream, name, most_bytes)
-    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
+    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, Malformed):
         raise Fault("upstream-unreachable", f"{name} gave no whole answer") from None
     finally:
         await upstream.aclose()
 
 
-async def _exchanged(request: h11.Request, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
-    await upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
-    head: h11.Response | None = None
+async def _exchanged(request: Request, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:
+    await upstream.send(request_head(request))
+    return await whole(Outgoing(request.method, LONGEST_HEAD_BYTES), upstream, name, most_bytes)
+
+
+async def whole(answer: Outgoing, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:
+    """An answer read to its end.
+
+    Raises:
+        Fault: `upstream-unreachable`: it is too long.
+        Malformed: it is no HTTP, or breaks off.
+
+    """
     body = bytearray()
-    while True:
-        event = http.next_event()
-        match event:
-            case h11.NEED_DATA:
-                http.receive_data(await upstream.receive())
-            case h11.Response():
-                head = event
-            case h11.Data(data=data):
-                body += data
-                if len(body) > most_bytes:
-                    raise Fault("upstream-unreachable", f"{name} gave an answer that is too long")
-            case h11.EndOfMessage() if head is not None:
-                return Exchanged(head, bytes(body))
-            case h11.ConnectionClosed():
-                raise Fault("upstream-unreachable", f"{name} gave no whole answer")
-            case _:
-                pass
+    while (head := answer.head) is None or not answer.whole:
+        answer.feed(await upstream.receive())
+        for piece in answer.take():
+            body += piece
+        if len(body) > most_bytes:
+            raise Fault("upstream-unreachable", f"{name} gave an answer that is too long")
+    return Exchanged(head, bytes(body))

@@ -7,7 +7,7 @@ from typing import IO, NamedTuple, Protocol
 
 from egressd.meter.usage import Usage
 from egressd.store import Ended
-from egressd.wire.heads import Headers
+from egressd.wire.http import Headers
 from egressd.wire.redact import Redactor
 from proto.messages.broker import EgressDecision, Spending
 from proto.rules import Api, Auth

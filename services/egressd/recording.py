@@ -11,7 +11,7 @@ import msgspec
 
 from egressd.outbox import PIECE_BYTES, Body
 from egressd.ports import Left
-from egressd.wire.heads import Headers
+from egressd.wire.http import Headers
 from egressd.wire.redact import Redactor
 from proto.escape import clip
 from proto.messages.memory import ContextAbout, KeepBegin

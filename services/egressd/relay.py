@@ -12,7 +12,6 @@ from typing import IO, Final, NamedTuple
 
 import anyio
 import anyio.lowlevel
-import h11
 
 from egressd.config import Relay
 from egressd.destinations import Destinations, Place
@@ -21,6 +20,7 @@ from egressd.verdict import check
 from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
+from egressd.wire.http import Request
 from egressd.wire.warm import Warm
 from proto.faults import Fault
 from proto.labels import DataClass
@@ -41,7 +41,7 @@ class Call(NamedTuple):
     """A call that is ready to leave: the question for brokerd, the request's head and body, where to."""
 
     ask: EgressAsk
-    request: h11.Request
+    request: Request
     body: IO[bytes]
     body_bytes: int
     place: Place
@@ -164,12 +164,12 @@ async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
         piece = answer.to_upstream(call.request)
         while data := call.body.read(_PIECE_BYTES):
             # The head goes with the first of the body: a server that reads once has both.
-            await upstream.send(piece + answer.to_upstream(h11.Data(data=data)))
+            await upstream.send(piece + data)
             piece = b""
         if piece:
             await upstream.send(piece)
-        answer.to_upstream(h11.EndOfMessage())
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
+        answer.uploaded = True
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         # The upstream takes no more; its answer, or the end of its connection, says why.
         return
 

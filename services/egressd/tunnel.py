@@ -13,7 +13,6 @@ from typing import Final, Protocol
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import h11
 import msgspec
 
 from egressd.config import Tunnel
@@ -26,6 +25,7 @@ from egressd.wire.addresses import is_public
 from egressd.wire.dial import Resolver, Upstream, dial_plain, resolve
 from egressd.wire.door import Gone
 from egressd.wire.greeting import Greeting
+from egressd.wire.http import Incoming, Request
 from egressd.wire.refusal import status_of
 from egressd.wire.splice import Inward, Splice
 from proto.faults import Fault
@@ -126,8 +126,8 @@ class Tunnels:
 
     async def run(
         self,
-        head: h11.Request,
-        http: h11.Connection,
+        head: Request,
+        http: Incoming,
         stream: Raw,
         session: str,
         destination: str,
@@ -140,7 +140,7 @@ class Tunnels:
             Gone: the client left before it was told anything.
 
         """
-        authority = connect.asked_for(head, http)
+        authority = connect.asked_for(head)
         client = Inward(stream)
         greeting = Greeting(client, authority.host, self._limits.hello_s)
         tunnel = _Tunnel(session, destination, authority, client, greeting)
@@ -161,7 +161,7 @@ class Tunnels:
                 flight.on_cut()
             flight.scope.cancel()
 
-    async def _accept(self, tunnel: _Tunnel, http: h11.Connection) -> None:
+    async def _accept(self, tunnel: _Tunnel, http: Incoming) -> None:
         answer, behind = connect.accepted(http)
         tunnel.greeting.hold(behind)
         try:

@@ -7,6 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import h11
 
+from egressd.meter.usage import Meter
+from egressd.wire.answer import Answer
+from egressd.wire.http import Incoming, Request
+from egressd.wire.redact import Redactor
 from proto import sockets
 
 SESSION: Final = "chat-20261130-120000-abcdef"
@@ -73,6 +77,21 @@ def read(client: socket.socket, method: str = "POST") -> Response:
     except ConnectionResetError:
         pass
     return parse(bytes(raw), method)
+
+
+def empty(method: str = "POST", version: str = "1.1") -> bytes:
+    """A request without a body."""
+    return f"{method} / HTTP/{version}\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+def relayed(meter: Meter, redactor: Redactor, method: str = "POST", version: str = "1.1") -> Answer:
+    """A call whose request has been read from the client and sent to the upstream."""
+    client = Incoming(1 << 10)
+    client.feed(empty(method, version))
+    answer = Answer(client, meter, redactor)
+    answer.to_upstream(Request(method.encode(), b"/", [(b"Host", b"x"), (b"Content-Length", b"0")]))
+    answer.uploaded = True
+    return answer
 
 
 def parse(raw: bytes, method: str = "POST") -> Response:

@@ -17,6 +17,10 @@ ALIVE = {
     "extra_attributes": "anyio's streams are asked through it",
     "erase": "what the chain must survive; until a daemon erases, the tests alone do",
     "main": "a console script",
+    **dict.fromkeys(
+        ("on_body", "on_chunk_header", "on_header", "on_headers_complete", "on_status", "on_url"),
+        "httptools tells of what it reads",
+    ),
 }
 """Names that something outside the product uses, and what that is."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-import h11
-
 from egressd.calls import Calls
 from egressd.config import Relay, Session
 from egressd.doors import Door, Standing
@@ -16,6 +14,7 @@ from egressd.mcp.door import PATH, Mcp
 from egressd.tunnel import Tunnels
 from egressd.wire.door import Client, Gone, Held
 from egressd.wire.heads import asked_on_own
+from egressd.wire.http import Request
 from egressd.wire.refusal import status_of
 from proto.faults import Fault
 from proto.role import trace
@@ -66,7 +65,7 @@ class SessionDesk:
                 logger().exception("call-failed", socket=_ROW, session=standing.door.session)
                 await self._refuse(standing.door, client, Fault("internal"))
 
-    async def _answer(self, door: Door, head: h11.Request, client: Client, connection: Connection) -> None:
+    async def _answer(self, door: Door, head: Request, client: Client, connection: Connection) -> None:
         asked = asked_on_own(head, door.session, door.destination, door.auth)
         if asked.path == PATH:
             trace.follow(asked.trace)

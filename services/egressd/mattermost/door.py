@@ -12,7 +12,6 @@ from typing import IO, Final, Literal, NamedTuple
 
 import anyio
 import anyio.abc
-import h11
 
 from egressd.auth import auth_of, carried
 from egressd.config import Mattermost as Limits
@@ -27,6 +26,7 @@ from egressd.relay import Call, Garbled, Relaying, admitted, connected, relay
 from egressd.wire.answer import Answer
 from egressd.wire.door import Client
 from egressd.wire.heads import Asked, Carried, for_upstream, is_upgrade
+from egressd.wire.http import Request, Response
 from egressd.wire.redact import Redactor
 from proto.faults import Fault
 from proto.labels import DataClass
@@ -45,7 +45,7 @@ _LOOKED_AGAIN_S: Final = 1.0
 class _Answered(Exception):
     """The server answered a question of egressd's own with something else than 200: that is the client's answer."""
 
-    def __init__(self, head: h11.Response, body: bytes) -> None:
+    def __init__(self, head: Response, body: bytes) -> None:
         super().__init__()
         self.head = head
         self.body = body
@@ -55,7 +55,7 @@ class _Ready(NamedTuple):
     """A request whose body is here."""
 
     asked: Asked
-    head: h11.Request
+    head: Request
     place: Place
     route: Route
     carries: Carried
@@ -86,7 +86,7 @@ class Mattermost:
         """
         return self._relaying.destinations.find(destination).rule.is_mattermost
 
-    async def run(self, asked: Asked, head: h11.Request, client: Client, stream: Raw) -> None:
+    async def run(self, asked: Asked, head: Request, client: Client, stream: Raw) -> None:
         """Relay one request, or join a WebSocket to its end.
 
         Raises:
@@ -157,7 +157,7 @@ class Mattermost:
 
         """
         place, shared = ready.place, self._relaying
-        own = h11.Request(method="GET", target=path, headers=[(b"Host", b"x"), (b"Accept", b"application/json")])
+        own = Request(b"GET", path.encode("ascii"), [(b"Accept", b"application/json")])
         request = for_upstream(own, _API, place.authority, place.prefix + path, ready.carries, 0)
         found: Exchanged | None = None
         with shared.flights.enter(ready.session, place.ceiling) as flight:
@@ -167,7 +167,7 @@ class Mattermost:
             found = await exchange(request, upstream, place.name, _LONGEST_LOOK_BYTES, _LOOK_WITHIN_S)
         if found is None or flight.label_rose:
             raise Fault("ceiling")
-        if found.head.status_code != 200:
+        if found.head.status != 200:
             raise _Answered(found.head, found.body)
         return found.body
 

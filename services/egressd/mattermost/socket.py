@@ -9,21 +9,22 @@ from typing import Final, NamedTuple
 
 import anyio
 import anyio.abc
-import h11
 
 from egressd.config import Mattermost
 from egressd.destinations import Place
+from egressd.exchange import LONGEST_HEAD_BYTES, whole
 from egressd.mattermost.frames import Garbage, Messages
 from egressd.mattermost.named import check_spoken
 from egressd.wire.dial import Upstream
 from egressd.wire.door import Client
-from egressd.wire.heads import Carried, Headers, for_client
+from egressd.wire.heads import Carried, came_with, for_client
+from egressd.wire.http import Headers, Incoming, Malformed, Outgoing, Request, Response, request_head, response_head
 from egressd.wire.redact import Redactor
 from egressd.wire.splice import Inward, Side, Splice
 from proto.faults import Fault
 from proto.role.raw import Raw
 
-_LONGEST_HEAD_BYTES: Final = 64 << 10
+_SWITCHED: Final = 101
 _LONGEST_REFUSAL_BYTES: Final = 64 << 10
 _LONGEST_SPOKEN_BYTES: Final = 4 << 10
 _OF_THE_CLIENT: Final = frozenset({b"sec-websocket-key", b"sec-websocket-version", b"user-agent"})
@@ -82,12 +83,12 @@ class Heard:
         self._side.cut()
 
 
-def upgrade(head: h11.Request, place: Place, target: str, carries: Carried) -> h11.Request:
+def upgrade(head: Request, place: Place, target: str, carries: Carried) -> Request:
     """The head that the server gets. No extension is asked for: what is compressed could not be looked at."""
     headers: Headers = [(b"Host", place.authority.encode("ascii"))]
-    headers += [(name, value) for name, value in head.headers.raw_items() if name.lower() in _OF_THE_CLIENT]
+    headers += [(name, value) for name, value in head.headers if name.lower() in _OF_THE_CLIENT]
     headers += [(b"Connection", b"Upgrade"), (b"Upgrade", b"websocket"), *carries.put]
-    return h11.Request(method=b"GET", target=place.prefix + target, headers=headers)
+    return Request(b"GET", (place.prefix + target).encode("ascii"), headers)
 
 
 class Ends(NamedTuple):
@@ -99,7 +100,7 @@ class Ends(NamedTuple):
     redactor: Redactor
 
 
-async def join(request: h11.Request, ends: Ends, answer_s: float) -> bytes | None:
+async def join(request: Request, ends: Ends, answer_s: float) -> bytes | None:
     """Ask for the upgrade and tell the client; what came behind the server's yes, or None when it said no.
 
     Raises:
@@ -108,25 +109,24 @@ async def join(request: h11.Request, ends: Ends, answer_s: float) -> bytes | Non
 
     """
     client, redactor = ends.client, ends.redactor
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+    answer = Outgoing(request.method, LONGEST_HEAD_BYTES, switches=True)
     try:
         with anyio.fail_after(answer_s):
-            await ends.upstream.send((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
-            head, body = await _answer(http, ends.upstream)
-    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
+            await ends.upstream.send(request_head(request))
+            head, body = await whole(answer, ends.upstream, "the Mattermost server", _LONGEST_REFUSAL_BYTES)
+    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, Malformed):
         raise Fault("upstream-unreachable", "the Mattermost server did not answer the upgrade") from None
-    if isinstance(head, h11.Response):
+    if head.status != _SWITCHED:
         await client.send(answered(client.http, head, body, redactor))
         return None
-    if any(name == b"sec-websocket-extensions" for name, _ in head.headers):
+    if b"sec-websocket-extensions" in came_with(head):
         raise Fault(
             "upstream-unreachable", "the Mattermost server uses an extension of WebSocket that was not asked for"
         )
-    shown = [
-        (name, redactor.whole(value)) for name, value in head.headers.raw_items() if name.lower() in _OF_THE_SERVER
-    ]
-    await client.send(client.http.send(h11.InformationalResponse(status_code=101, headers=shown)) or b"")
-    return http.trailing_data[0]
+    shown = [(name, redactor.whole(value)) for name, value in head.headers if name.lower() in _OF_THE_SERVER]
+    client.http.answered = True
+    await client.send(response_head(Response(_SWITCHED, shown)))
+    return answer.behind
 
 
 async def carry(ends: Ends, first: bytes, limits: Mattermost, changed: Changed) -> None:
@@ -140,7 +140,7 @@ async def carry(ends: Ends, first: bytes, limits: Mattermost, changed: Changed) 
     async with anyio.create_task_group() as tasks:
         # A WebSocket has no half, and TLS none either: when the client has ended, nothing that comes has a reader.
         server = Heard(upstream, down, first, tasks.cancel_scope.cancel)
-        splice = Splice(Heard(Inward(stream), up, client.http.trailing_data[0]), server, limits.idle_s)
+        splice = Splice(Heard(Inward(stream), up, client.http.behind), server, limits.idle_s)
 
         async def cut_later() -> None:
             await changed()
@@ -159,35 +159,8 @@ def _spoken(data: bytes) -> bytes:
     return data
 
 
-def answered(http: h11.Connection, head: h11.Response, body: bytes, redactor: Redactor) -> bytes:
+def answered(http: Incoming, head: Response, body: bytes, redactor: Redactor) -> bytes:
     """A server's whole answer as the client gets it."""
     mask = redactor.whole
-    body = mask(body)
     headers = [(mask(name), mask(value)) for name, value in for_client(head) if name.lower() != b"content-length"]
-    headers += [(b"Content-Length", str(len(body)).encode()), (b"Connection", b"close")]
-    out = http.send(h11.Response(status_code=head.status_code, headers=headers, reason=mask(head.reason))) or b""
-    return out + (http.send(h11.Data(data=body)) or b"") + (http.send(h11.EndOfMessage()) or b"")
-
-
-async def _answer(http: h11.Connection, upstream: Upstream) -> tuple[h11.Response | h11.InformationalResponse, bytes]:
-    """The head that says yes, or the whole answer that says no."""
-    refused: h11.Response | None = None
-    body = bytearray()
-    while True:
-        match http.next_event():
-            case h11.NEED_DATA:
-                http.receive_data(await upstream.receive())
-            case h11.InformationalResponse(status_code=101) as event:
-                return event, b""
-            case h11.Response() as event:
-                refused = event
-            case h11.Data(data=data):
-                body += data
-                if len(body) > _LONGEST_REFUSAL_BYTES:
-                    raise Fault("upstream-unreachable", "the Mattermost server refused the upgrade at great length")
-            case h11.EndOfMessage() if refused is not None:
-                return refused, bytes(body)
-            case h11.ConnectionClosed():
-                raise anyio.BrokenResourceError
-            case _:
-                pass
+    return http.answer_whole(Response(head.status, headers, mask(head.reason)), mask(body))

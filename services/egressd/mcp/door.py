@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.abc
-import h11
 
 from egressd.config import Session
 from egressd.mcp.tools import SESSION, Tools
 from egressd.wire.door import Client
+from egressd.wire.http import Headers, Request, Response
 from proto.faults import Fault
 from proto.role.log import logger
 from proto.role.serve import Connection
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from egressd.mcp.sdk import Asgi, Message
 
 PATH: Final = "/mcp"
+_OF_THE_CONNECTION: Final = (b"content-length", b"connection")
 _LOOK_S: Final = 0.5
 """How often a call that waits looks whether its client is still there."""
 _AGAIN_S: Final = 5.0
@@ -56,7 +57,7 @@ class Mcp:
                 self._ready.set()
                 await anyio.sleep(_AGAIN_S)
 
-    async def answer(self, session: str, head: h11.Request, client: Client, connection: Connection) -> None:
+    async def answer(self, session: str, head: Request, client: Client, connection: Connection) -> None:
         """Answer one request of a session.
 
         Raises:
@@ -66,7 +67,7 @@ class Mcp:
         """
         if head.method != b"POST":
             # No stream is held open for a client, and there is no session of MCP's own to end.
-            await client.send(_whole(client.http, 405, [(b"Allow", b"POST")], b""))
+            await client.send(client.http.answer_whole(Response(405, [(b"Allow", b"POST")]), b""))
             return
         with self._counted(session):
             with await client.body(self._limits.mcp_body_bytes) as spool:
@@ -74,7 +75,7 @@ class Mcp:
             exchange = _Exchange(body, connection)
             await self._exchanged(_scope(session, head), exchange)
         if exchange.status:
-            await client.send(_whole(client.http, exchange.status, exchange.headers, bytes(exchange.body)))
+            await client.send(client.http.answer_whole(exchange.head, bytes(exchange.body)))
 
     async def _exchanged(self, scope: "Message", exchange: "_Exchange") -> None:
         self._wanted.set()
@@ -107,8 +108,13 @@ class _Exchange:
         self._connection = connection
         self._gone = anyio.Event()
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self._headers: Headers = []
         self.body = bytearray()
+
+    @property
+    def head(self) -> Response:
+        """The head of the answer, without what says how its body ends."""
+        return Response(self.status, [pair for pair in self._headers if pair[0].lower() not in _OF_THE_CONNECTION])
 
     async def receive(self) -> "Message":
         if self._request is not None:
@@ -119,7 +125,7 @@ class _Exchange:
 
     async def send(self, message: "Message") -> None:
         if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], list(message.get("headers", ()))
+            self.status, self._headers = message["status"], list(message.get("headers", ()))
         else:
             self.body += message.get("body", b"")
 
@@ -131,7 +137,7 @@ class _Exchange:
         scope.cancel()
 
 
-def _scope(session: str, head: h11.Request) -> dict[str, Any]:
+def _scope(session: str, head: Request) -> dict[str, Any]:
     target, _, query = head.target.partition(b"?")
     return {
         "type": "http",
@@ -143,17 +149,13 @@ def _scope(session: str, head: h11.Request) -> dict[str, Any]:
         "raw_path": target,
         "query_string": query,
         "root_path": "",
-        "headers": [(name, value) for name, value in head.headers if name != b"mcp-session-id"],
+        "headers": [(name, value) for name, value in _lower(head.headers) if name != b"mcp-session-id"],
         "server": None,
         "client": None,
         SESSION: session,
     }
 
 
-def _whole(http: h11.Connection, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
-    """The bytes of an answer with its length; the connection ends after it."""
-    kept = [(name, value) for name, value in headers if name.lower() not in (b"content-length", b"connection")]
-    own = [(b"Content-Length", str(len(body)).encode()), (b"Connection", b"close")]
-    out = http.send(h11.Response(status_code=status, headers=[*kept, *own])) or b""
-    out += http.send(h11.Data(data=body)) or b"" if body else b""
-    return out + (http.send(h11.EndOfMessage()) or b"")
+def _lower(headers: Headers) -> Headers:
+    """Headers as ASGI has them."""
+    return [(name.lower(), value) for name, value in headers]

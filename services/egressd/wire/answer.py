@@ -6,17 +6,15 @@ client has left nothing comes out and the rest is only read; memory is bounded.
 
 from typing import Final, Protocol
 
-import h11
-
 from egressd.meter.usage import Meter, Usage
-from egressd.wire.heads import Headers, for_client
+from egressd.wire.heads import for_client
+from egressd.wire.http import CLOSE, Headers, Incoming, Malformed, Outgoing, Request, Response, request_head
 from egressd.wire.inflate import Inflater, Overflow, inflater
 from egressd.wire.redact import Redactor
 
 _LONGEST_HEAD_BYTES: Final = 64 << 10
 _MOST_METERED_BYTES: Final = 256 << 20
 _LAST_CHUNK: Final = b"0\r\n\r\n"
-_NO_BODY: Final = (204, 304)
 _COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
 
 
@@ -37,14 +35,14 @@ class Answer:
 
     def __init__(
         self,
-        client: h11.Connection,
+        client: Incoming,
         meter: Meter | None,
         redactor: Redactor,
         own: Redactor | None = None,
     ) -> None:
         """Begin; `redactor` masks what egressd holds, `own` the client's own credentials in what is kept."""
         self._client = client
-        self._upstream = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        self._upstream = Outgoing(b"", _LONGEST_HEAD_BYTES)
         self._meter = meter
         self._redactor = redactor
         self._own = own or Redactor()
@@ -52,13 +50,14 @@ class Answer:
         """Takes what is kept of the answer, from when the call was allowed."""
         self._inflater: Inflater | None = None
         self._over = False
-        self._method = b""
         self._chunked = False
         """Whether the client gets the body in chunks."""
         self.status: int | None = None
         """The status of the upstream, once its head has come."""
         self.begun = False
         """Whether a byte of the request may have left."""
+        self.uploaded = False
+        """Whether the whole request has left."""
         self.complete = False
         """Whether the whole answer has been read."""
         self.broken = False
@@ -83,27 +82,30 @@ class Answer:
     @property
     def reusable(self) -> bool:
         """Whether the upstream's connection may carry another exchange: both sides have ended this one, and say so."""
-        both = (self._upstream.our_state, self._upstream.their_state)
-        return both == (h11.DONE, h11.DONE) and self._upstream.trailing_data == (b"", False)
+        return self.uploaded and self._upstream.reusable
 
-    def to_upstream(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> bytes:
-        """The bytes of a part of the request."""
+    def to_upstream(self, head: Request) -> bytes:
+        """The bytes of the head of the request; those of its body leave as they are."""
         self.begun = True
-        if isinstance(event, h11.Request):
-            self._method = event.method
-        return self._upstream.send(event) or b""
+        self._upstream = Outgoing(head.method, _LONGEST_HEAD_BYTES)
+        return request_head(head)
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes of the upstream, or none for its end; the bytes for the client."""
         if self.client_left:
             self.read_after_bytes += len(data)
-        out: list[bytes] = []
+        upstream, out = self._upstream, list[bytes]()
         try:
-            self._upstream.receive_data(data)
-            while self._step(out):
-                pass
-        except h11.RemoteProtocolError:
+            upstream.feed(data)
+        except Malformed:
             self.broken = True
+        if self.status is None and upstream.head is not None and not self._head(upstream.head, out):
+            return b""
+        for piece in upstream.take():
+            self._read(piece)
+            self._body(self._redactor.feed(piece), out)
+        if upstream.whole:
+            self._end(out)
         return b"".join(out)
 
     def stop(self) -> None:
@@ -116,59 +118,42 @@ class Answer:
         if self.kept is not None and (hidden := self._own.end()):
             self.kept.data(hidden)
 
-    def _step(self, out: list[bytes]) -> bool:
-        """Take the upstream's next event; whether there may be another."""
-        event = self._upstream.next_event()
-        match event:
-            case h11.InformationalResponse():
-                return True
-            case h11.Response():
-                self._head(event, out)
-                return not self.broken
-            case h11.Data(data=data):
-                self._read(bytes(data))
-                self._body(self._redactor.feed(bytes(data)), out)
-                return True
-            case h11.EndOfMessage():
-                self._body(self._redactor.end(), out)
-                if self._chunked and not self.client_left:
-                    out.append(_LAST_CHUNK)
-                self.stop()
-                self.complete = True
-                return False
-            case h11.ConnectionClosed():
-                self.broken = True
-                return False
-            case _:
-                return False
-
-    def _head(self, response: h11.Response, out: list[bytes]) -> None:
-        encoding = b",".join(value for name, value in response.headers if name == b"content-encoding")
+    def _head(self, response: Response, out: list[bytes]) -> bool:
+        """Take the head; false where the answer must not pass."""
+        encoding = b",".join(value for name, value in response.headers if name.lower() == b"content-encoding")
         if self._redactor.active and _is_compressed(encoding):
             self.broken, self.problem = True, _COMPRESSED
-            return
-        self.status = response.status_code
+            return False
+        self.status = response.status
         self._inflater = inflater(encoding.decode("latin-1"), _MOST_METERED_BYTES)
         mask = self._redactor.whole
         headers = [(mask(name), mask(value)) for name, value in for_client(response)]
         if self.kept is not None:
             hide = self._own.whole
-            self.kept.head(response.status_code, [(hide(name), hide(value)) for name, value in headers])
+            self.kept.head(response.status, [(hide(name), hide(value)) for name, value in headers])
             if self._own.active and _is_compressed(encoding):
                 # Asked not to be: what is in it cannot be masked, so it is not kept.
                 self.kept = None
-        headers.append((b"Connection", b"close"))
-        head = h11.Response(status_code=response.status_code, headers=headers, reason=mask(response.reason))
         if not self.client_left:
-            out.append(self._client.send(head) or b"")
-        self._chunked = self._chunks(head)
+            start, self._chunked = self._client.answer(
+                Response(response.status, [*headers, CLOSE], mask(response.reason))
+            )
+            out.append(start)
+        return True
 
     def _body(self, data: bytes, out: list[bytes]) -> None:
         if data and not self.client_left:
-            # As h11 would write it, at a tenth of the cost: an answer has many pieces and one head.
             out.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
         if self.kept is not None and (hidden := self._own.feed(data)):
             self.kept.data(hidden)
+
+    def _end(self, out: list[bytes]) -> None:
+        """Take the end of the body."""
+        self._body(self._redactor.end(), out)
+        if self._chunked and not self.client_left:
+            out.append(_LAST_CHUNK)
+        self.stop()
+        self.complete = True
 
     def _read(self, data: bytes) -> None:
         """Meter a copy."""
@@ -178,13 +163,6 @@ class Answer:
             self._meter.feed(self._inflater.feed(data))
         except (Overflow, ValueError):
             self._inflater = None
-
-    def _chunks(self, head: h11.Response) -> bool:
-        """Whether the body behind a head goes to the client in chunks (RFC 9112 section 6.3)."""
-        if self._method == b"HEAD" or head.status_code in _NO_BODY:
-            return False
-        sized = any(name == b"content-length" for name, _ in head.headers)
-        return not sized and (self._client.their_http_version or b"") >= b"1.1"
 
 
 def _is_compressed(encoding: bytes) -> bool:

@@ -4,8 +4,8 @@ import ipaddress
 import re
 from typing import Final, NamedTuple
 
-import h11
-
+from egressd.wire.heads import came_with
+from egressd.wire.http import Incoming, Request, Response, response_head
 from proto.faults import Fault
 from proto.urls import parse_url
 
@@ -33,14 +33,15 @@ class Authority(NamedTuple):
         return True
 
 
-def asked_for(head: h11.Request, http: h11.Connection) -> Authority:
-    """Where a CONNECT wants to go; `http` has just given its head.
+def asked_for(head: Request) -> Authority:
+    """Where a CONNECT wants to go.
 
     Raises:
         Fault: `request-invalid`.
 
     """
-    if not isinstance(http.next_event(), h11.EndOfMessage):
+    came = came_with(head)
+    if b"transfer-encoding" in came or came.get(b"content-length", [b"0"]) != [b"0"]:
         raise Fault("request-invalid", "a CONNECT has no body")
     untrusted_target = head.target.decode("ascii")
     if not _AUTHORITY.match(untrusted_target):
@@ -52,6 +53,7 @@ def asked_for(head: h11.Request, http: h11.Connection) -> Authority:
     return Authority(url.host, url.port)
 
 
-def accepted(http: h11.Connection) -> tuple[bytes, bytes]:
+def accepted(http: Incoming) -> tuple[bytes, bytes]:
     """The bytes of the 200, and what has come behind the CONNECT already."""
-    return http.send(h11.Response(status_code=200, headers=[], reason=_REASON)) or b"", http.trailing_data[0]
+    http.answered = True
+    return response_head(Response(200, [], _REASON)), http.behind

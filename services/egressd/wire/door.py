@@ -12,10 +12,10 @@ from typing import IO, Final
 
 import anyio
 import anyio.abc
-import h11
 
 from egressd.config import Relay
 from egressd.routes import api_of
+from egressd.wire.http import Incoming, Malformed, Request, Response, TooLarge, response_head
 from egressd.wire.refusal import refusal
 from proto.faults import Fault
 from proto.role.raw import Raw, send_within
@@ -91,13 +91,15 @@ class Client:
 
     def __init__(self, stream: Raw, limits: Relay, spool_folder: Path, held: Held | None = None) -> None:
         """`held` is shared by the clients whose bodies are bounded together."""
-        self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD_BYTES)
+        self.http = Incoming(_LONGEST_HEAD_BYTES)
         self.api: Api = "openai-chat"
         """The API in whose shape a refusal is told; set when the request's is known."""
         self._stream = stream
         self._limits = limits
         self._folder = spool_folder
         self._held = held or Held()
+        self._fault: Fault | None = None
+        """What is wrong with what has come; what came before it is read."""
 
     @property
     def has_left(self) -> bool:
@@ -107,7 +109,7 @@ class Client:
         poll.register(self._stream.socket, 0)
         return bool(poll.poll(0))
 
-    async def head(self) -> h11.Request:
+    async def head(self) -> Request:
         """The head of the request.
 
         Raises:
@@ -116,19 +118,18 @@ class Client:
 
         """
         self._hear()
-        if (event := self._event()) is h11.NEED_DATA:
+        if (head := self._head()) is None:
             try:
                 with anyio.fail_after(self._limits.head_s):
-                    event = await self._next_event()
+                    while (head := self._head()) is None:
+                        await self._more()
             except TimeoutError:
                 raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
-        if not isinstance(event, h11.Request):
-            raise Gone
-        self.api = api_of(event.target.decode("ascii").partition("?")[0], ())
-        # h11 bounds a head that is not whole yet; one that came whole in one piece may be longer.
-        if sum(len(name) + len(value) for name, value in event.headers) > _LONGEST_HEAD_BYTES:
+        self.api = api_of(head.target.decode("ascii").partition("?")[0], ())
+        # A head that is not whole yet is bounded; one that came whole in one piece may be longer.
+        if sum(len(name) + len(value) for name, value in head.headers) > _LONGEST_HEAD_BYTES:
             raise Fault("request-too-large", _HEAD_TOO_LARGE)
-        return event
+        return head
 
     async def body(self, most_bytes: int | None = None) -> IO[bytes]:
         """The whole body, from its beginning; `most_bytes` is a smaller bound than that of relayed calls.
@@ -195,40 +196,28 @@ class Client:
             Gone: the client left before its end.
 
         """
-        while (event := self._event()) is not h11.NEED_DATA:
-            if isinstance(event, h11.EndOfMessage):
-                return True
-            if not isinstance(event, h11.Data):
-                raise Gone
-            filling.take(event)
-        return False
+        filling.take(self.http.take(), self.http.chunks)
+        if self._fault is not None:
+            raise self._fault
+        return self.http.whole
 
     async def _fill_on(self, filling: "_Filling") -> None:
         """Take the rest of the body as it comes. Raises as `_fill`."""
-        if self.http.they_are_waiting_for_100_continue:
-            await self.send(self.http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+        if self.http.waits:
+            await self.send(response_head(Response(100, [])))
         while not self._fill(filling):
             await self._more()
 
-    async def _next_event(self) -> object:
-        """The client's next event, waited for. Raises as `_event`."""
-        while (event := self._event()) is h11.NEED_DATA:
-            await self._more()
-        return event
-
-    def _event(self) -> object:
-        """The client's next event of those that have come, or that more is needed.
+    def _head(self) -> Request | None:
+        """The head, if it is here.
 
         Raises:
-            Fault: `request-invalid`; the sentence quotes nothing of the request.
+            Fault: `request-invalid`, `request-too-large`.
 
         """
-        try:
-            return self.http.next_event()
-        except h11.RemoteProtocolError as error:
-            if error.error_status_hint == 431:
-                raise Fault("request-too-large", _HEAD_TOO_LARGE) from None
-            raise Fault("request-invalid", "the request is not HTTP/1.1") from None
+        if self.http.head is None and self._fault is not None:
+            raise self._fault
+        return self.http.head
 
     def _hear(self) -> None:
         """Take what has come already: most requests are there as a whole when their client is let in."""
@@ -251,9 +240,21 @@ class Client:
         self._take(data)
 
     def _take(self, data: bytes) -> None:
-        if not data and self.http.their_state is h11.IDLE and not self.http.trailing_data[0]:
+        """Read bytes, or the end of what the client says.
+
+        Raises:
+            Gone: it has said nothing.
+
+        """
+        if not data and not self.http.begun:
             raise Gone
-        self.http.receive_data(data)
+        try:
+            self.http.feed(data)
+        except TooLarge:
+            self._fault = Fault("request-too-large", _HEAD_TOO_LARGE)
+        except Malformed:
+            # The sentence quotes nothing of the request.
+            self._fault = Fault("request-invalid", "the request is not HTTP/1.1")
 
 
 class _Filling:
@@ -263,19 +264,18 @@ class _Filling:
         self._spool = spool
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._chunks = 0
 
-    def take(self, data: h11.Data) -> None:
-        """Take the next bytes.
+    def take(self, pieces: list[bytes], chunks: int) -> None:
+        """Take what has come since the last time, when so many chunks have come in all.
 
         Raises:
             Fault: `request-too-large`, `request-invalid`, `busy`.
 
         """
-        self._bytes += len(data.data)
+        self._bytes += sum(map(len, pieces))
         if self._bytes > self._most_bytes:
             raise Fault("request-too-large", f"the body is larger than {self._most_bytes} bytes")
-        self._chunks += data.chunk_start
-        if self._chunks > _MOST_SMALL_CHUNKS and self._bytes < self._chunks * _SMALL_CHUNK_BYTES:
+        if chunks > _MOST_SMALL_CHUNKS and self._bytes < chunks * _SMALL_CHUNK_BYTES:
             raise Fault("request-invalid", "the body of the request comes in too small chunks")
-        self._spool.take(data.data)
+        for piece in pieces:
+            self._spool.take(piece)

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
-import h11
-
+from egressd.wire.http import CLOSE, Headers, Request, Response
 from proto.faults import Fault
 from proto.ids import is_session_id, is_traceparent
 from proto.rules import Api, Auth
 
-Headers = list[tuple[bytes, bytes]]
 Came = Mapping[bytes, list[bytes]]
 """The values of each header of a head, by its name in small letters."""
 
@@ -88,7 +86,7 @@ class Carried(NamedTuple):
     """Held by egressd: masked in whatever goes back to the client, and in what is kept."""
 
 
-def asked(request: h11.Request) -> Asked:
+def asked(request: Request) -> Asked:
     """What loopd asks for: `/<destination>/…`, with the session's name in a header, or the channel's.
 
     Raises:
@@ -109,7 +107,7 @@ def asked(request: h11.Request) -> Asked:
     return found._replace(destination=root, path=f"/{rest}")
 
 
-def asked_on_own(request: h11.Request, session: str, destination: str, auth: Auth | None) -> Asked:
+def asked_on_own(request: Request, session: str, destination: str, auth: Auth | None) -> Asked:
     """What a program asks for on the socket of its session: the path is the API's own.
 
     Raises:
@@ -124,15 +122,15 @@ def is_upgrade(came: Came) -> bool:
     return b"websocket" in b",".join(came.get(b"upgrade", [])).lower()
 
 
-def came_with(head: h11.Request | h11.Response) -> Came:
+def came_with(head: Request | Response) -> Came:
     """The headers of a head."""
     found: dict[bytes, list[bytes]] = {}
-    for name, value in head.headers.raw_items():
+    for name, value in head.headers:
         found.setdefault(name.lower(), []).append(value)
     return found
 
 
-def _asked(request: h11.Request, came: Came, session: str, destination: str, auth: Auth | None) -> Asked:
+def _asked(request: Request, came: Came, session: str, destination: str, auth: Auth | None) -> Asked:
     if session and is_upgrade(came):
         # A WebSocket is for what belongs to no session.
         raise Fault("websocket")
@@ -193,18 +191,18 @@ def own_secrets(came: Came, carried: Carried) -> list[bytes]:
     return [word for value in found if (word := value.rpartition(b" ")[2])]
 
 
-def named_headers(request: h11.Request, api: Api) -> Headers:
+def named_headers(request: Request, api: Api) -> Headers:
     """The headers of a client that go on and say nothing of who it is; also what is kept of a request."""
     allowed = TO_UPSTREAM[api]
     return [
         (name, value)
-        for name, value in request.headers.raw_items()
+        for name, value in request.headers
         if (lower := name.lower()) in allowed or lower.startswith(_FAMILIES)
     ]
 
 
 def for_upstream(
-    request: h11.Request,
+    request: Request,
     api: Api,
     authority: str,
     target: str,
@@ -212,25 +210,25 @@ def for_upstream(
     body_bytes: int,
     *,
     keep: bool = False,
-) -> h11.Request:
+) -> Request:
     """The head that the upstream gets; it may keep the connection only where `keep` says so.
 
     An answer that is not compressed is asked for, so that a key in it can be masked and its text be kept.
     """
     headers: Headers = [(b"Host", authority.encode("ascii")), *named_headers(request, api)]
-    headers += [(name, value) for name, value in request.headers.raw_items() if name.lower() in carried.passed]
+    headers += [(name, value) for name, value in request.headers if name.lower() in carried.passed]
     headers += [(b"Accept-Encoding", b"identity"), *carried.put]
     if body_bytes or request.method == b"POST":
         headers.append((b"Content-Length", str(body_bytes).encode("ascii")))
     if not keep:
-        headers.append((b"Connection", b"close"))
-    return h11.Request(method=request.method, target=target, headers=headers)
+        headers.append(CLOSE)
+    return Request(request.method, target.encode("ascii"), headers)
 
 
-def for_client(response: h11.Response) -> Headers:
+def for_client(response: Response) -> Headers:
     """The headers that the client gets: those of the upstream but for those of one hop."""
     came = came_with(response)
     options = {option.strip().lower() for value in came.get(b"connection", []) for option in value.split(b",")}
     chunked = b"transfer-encoding" in came
     left_out = _OF_ONE_HOP | _OF_THE_UPSTREAM | options | ({b"content-length"} if chunked else set())
-    return [(name, value) for name, value in response.headers.raw_items() if name.lower() not in left_out]
+    return [(name, value) for name, value in response.headers if name.lower() not in left_out]

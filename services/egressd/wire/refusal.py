@@ -5,9 +5,9 @@ Never 401, 429 or 529: a client would ask for another key, or try again.
 
 from typing import Any, Final
 
-import h11
 import msgspec
 
+from egressd.wire.http import Headers, Incoming, Response
 from proto.faults import Fault
 from proto.rules import Api
 
@@ -50,20 +50,15 @@ def status_of(fault: Fault, api: Api = "openai-chat") -> int:
     return _DENIED_BY_API.get(api, status) if status == DENIED else status
 
 
-def refusal(client: h11.Connection, fault: Fault, api: Api = "openai-chat") -> bytes:
+def refusal(client: Incoming, fault: Fault, api: Api = "openai-chat") -> bytes:
     """The bytes of the answer that tells of a fault; none when the client has been told something already."""
-    if client.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+    if client.answered:
         return b""
     status = status_of(fault, api)
-    body = msgspec.json.encode(_told(fault, status, api))
-    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
+    headers: Headers = [(b"Content-Type", b"application/json")]
     if status == 426:
-        headers.append(("Upgrade", "HTTP/1.1"))
-    head = client.send(h11.Response(status_code=status, headers=headers)) or b""
-    try:
-        return head + (client.send(h11.Data(data=body)) or b"")
-    except h11.LocalProtocolError:  # HEAD has no body
-        return head
+        headers.append((b"Upgrade", b"HTTP/1.1"))
+    return client.answer_whole(Response(status, headers), msgspec.json.encode(_told(fault, status, api)))
 
 
 def _told(fault: Fault, status: int, api: Api) -> dict[str, Any]:

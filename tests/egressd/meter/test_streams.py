@@ -5,7 +5,6 @@ import random
 import zlib
 from collections.abc import Callable
 
-import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,14 +30,7 @@ cuts = st.lists(st.integers(0, 1 << 21), max_size=12)
 
 def _opened(stream: Stream) -> Answer:
     """A call whose request has gone to the upstream."""
-    client = h11.Connection(h11.SERVER)
-    client.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-    while client.next_event() is not h11.PAUSED and client.their_state is not h11.DONE:
-        pass
-    answer = Answer(client, METERS[stream.api](), Redactor())
-    answer.to_upstream(h11.Request(method="POST", target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
-    answer.to_upstream(h11.EndOfMessage())
-    return answer
+    return http.relayed(METERS[stream.api](), Redactor())
 
 
 def _passed(stream: Stream, places: list[int], encoding: str = "identity") -> None:

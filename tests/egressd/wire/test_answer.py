@@ -21,9 +21,9 @@ cuts = st.lists(st.integers(0, 100_000), max_size=12)
 
 
 def _asked(method: str = "POST", version: str = "1.1") -> h11.Connection:
-    """The side of a client whose request has been read."""
+    """The side of a client whose request has been read, as h11 has it."""
     client = h11.Connection(h11.SERVER)
-    client.receive_data(f"{method} / HTTP/{version}\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+    client.receive_data(http.empty(method, version))
     while client.next_event() is not h11.PAUSED and client.their_state not in (h11.DONE, h11.MUST_CLOSE):
         pass
     return client
@@ -31,10 +31,7 @@ def _asked(method: str = "POST", version: str = "1.1") -> h11.Connection:
 
 def _opened(key: str | None = None, method: str = "POST", version: str = "1.1") -> Answer:
     """A call whose request has been read from the client and sent to the upstream."""
-    answer = Answer(_asked(method, version), OpenAiChat(), Redactor(*([key.encode()] if key else [])))
-    answer.to_upstream(h11.Request(method=method, target="/", headers=[("Host", "x"), ("Content-Length", "0")]))
-    answer.to_upstream(h11.EndOfMessage())
-    return answer
+    return http.relayed(OpenAiChat(), Redactor(*([key.encode()] if key else [])), method, version)
 
 
 def _cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -201,12 +198,20 @@ def test_what_came_before_a_break_still_passes() -> None:
     assert (passed.status, passed.body, passed.whole) == (200, b"abc", False)
 
 
-def test_both_lengths_are_read_one_way_and_passed_on_as_one() -> None:
+def test_an_answer_with_two_lengths_is_read_in_neither_way() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
-    passed = _passed(_opened(), head + b"5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nsmuggled", [])
+    answer = _opened()
+    assert answer.receive(head + b"5\r\nhello\r\n0\r\n\r\n") == b""
+    assert (answer.broken, answer.status) == (True, None)
+
+
+def test_what_comes_behind_an_answer_is_no_part_of_it() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    answer = _opened()
+    passed = _passed(answer, head + b"HTTP/1.1 200 OK\r\n\r\nsmuggled", [])
     assert (passed.body, passed.whole) == (b"hello", True)
-    assert "content-length" not in passed.headers
     assert b"smuggled" not in passed.raw
+    assert not answer.reusable
 
 
 @given(st.binary(max_size=300), cuts)
