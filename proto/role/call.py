@@ -4,6 +4,7 @@ A connect is tried again within the time that the caller gives; a request that w
 A request takes the trace along that is under way.
 """
 
+import math
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -81,15 +82,15 @@ async def _body(
     connection: socket.socket, buffer: bytearray, timeout_s: float | None, unreachable: str
 ) -> bytes | None:
     """The body of the next frame, or None when the daemon has closed between two."""
+    by = math.inf if timeout_s is None else raw.deadline(timeout_s)
     try:
-        with anyio.fail_after(timeout_s):
-            while (end := _end(buffer)) is None or len(buffer) < end:
-                piece = await raw.receive(connection)
-                if not piece:
-                    if buffer:
-                        raise Fault(unreachable)
-                    return None
-                buffer += piece
+        while (end := _end(buffer)) is None or len(buffer) < end:
+            piece = await raw.receive(connection, by=by)
+            if not piece:
+                if buffer:
+                    raise Fault(unreachable)
+                return None
+            buffer += piece
     except OSError:
         raise Fault(unreachable) from None
     body = bytes(buffer[frame.HEADER_BYTES : end])
@@ -118,8 +119,7 @@ async def _asked(path: Path, request: msgspec.Struct, within_s: float, unreachab
 
 async def _connect(path: Path, within_s: float, unreachable: str) -> socket.socket:
     """A connection. The socket is spoken to as it is: a stream around it costs more than most questions do."""
-    deadline = anyio.current_time() + within_s
-    crowded = anyio.current_time() + _CROWDED_SECONDS
+    began = raw.deadline(0)
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -127,8 +127,8 @@ async def _connect(path: Path, within_s: float, unreachable: str) -> socket.sock
             connection.connect(str(path))
         except OSError as error:
             connection.close()
-            until = max(deadline, crowded) if isinstance(error, BlockingIOError) else deadline
-            if anyio.current_time() + _RETRY_SECONDS > until:
+            patience_s = max(within_s, _CROWDED_SECONDS) if isinstance(error, BlockingIOError) else within_s
+            if raw.deadline(_RETRY_SECONDS) > began + patience_s:
                 raise Fault(unreachable) from None
             await anyio.sleep(_RETRY_SECONDS)
         else:

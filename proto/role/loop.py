@@ -17,14 +17,20 @@ class Loop(uvloop.Loop):
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Call back whenever there is something to read, but no future that is done."""
-        super().add_reader(fd, _unless_done, callback, *args)
+        super().add_reader(fd, *_unless_done(callback), *args)
 
     def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Call back whenever something can be written, but no future that is done."""
-        super().add_writer(fd, _unless_done, callback, *args)
+        super().add_writer(fd, *_unless_done(callback), *args)
 
 
-def _unless_done(callback: Callable[..., Any], *args: Any) -> None:
+def _unless_done(callback: Callable[..., Any]) -> tuple[Any, ...]:
     of = getattr(callback, "__self__", None)
-    if not (isinstance(of, asyncio.Future) and of.done()):
+    if isinstance(of, asyncio.Future):
+        return _called, of, callback
+    return (callback,)
+
+
+def _called(future: asyncio.Future[Any], callback: Callable[..., Any], *args: Any) -> None:
+    if not future.done():
         callback(*args)

@@ -155,14 +155,14 @@ async def _receive_body(stream: Raw) -> bytes:
         Fault: the frame is empty, too large, or not whole in time.
 
     """
+    by = raw.deadline(FRAME_SECONDS)
     try:
-        with anyio.fail_after(FRAME_SECONDS):
-            buffer = bytearray(await stream.receive())
-            while len(buffer) < frame.HEADER_BYTES:
-                buffer += await stream.receive()
-            end = frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
-            while len(buffer) < end:
-                buffer += await stream.receive(min(frame.MAX_FRAME, end - len(buffer)))
-            return bytes(buffer[frame.HEADER_BYTES : end])
+        buffer = bytearray(await stream.receive(by=by))
+        while len(buffer) < frame.HEADER_BYTES:
+            buffer += await stream.receive(by=by)
+        end = frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
+        while len(buffer) < end:
+            buffer += await stream.receive(min(frame.MAX_FRAME, end - len(buffer)), by)
+        return bytes(buffer[frame.HEADER_BYTES : end])
     except (TimeoutError, anyio.EndOfStream):
         raise Fault("frame-torn") from None
