@@ -11,6 +11,7 @@ does. Laws (tested):
 4. What was sent is never sent again.
 """
 
+import asyncio
 from collections import deque
 from pathlib import Path
 from typing import Final
@@ -47,19 +48,19 @@ class _Own:
     """The turns of one session, while anybody waits for one."""
 
     def __init__(self) -> None:
-        self.turns = anyio.CapacityLimiter(_MOST_OF_ONE)
+        self.turns = anyio.Semaphore(_MOST_OF_ONE, fast_acquire=True)
         self.hesitating = anyio.Lock()
 
 
 class _Question:
-    """A question, and its answer when it has come. One that cannot be written raises here, and is in no frame."""
+    """A question, and its answer when it has come: cancelled, nobody waits for it any more. One that cannot be written
+    raises here, and is in no frame.
+    """
 
     def __init__(self, ask: EgressAsk) -> None:
         self.ask = ask
         self.size_bytes = len(frame.body(ask))
-        self.wanted = True
-        self.answer: EgressDecision | Fault = Fault("brokerd-unreachable")
-        self.answered = anyio.Event()
+        self.answer: asyncio.Future[EgressDecision | Fault] = asyncio.get_running_loop().create_future()
 
 
 class Asking:
@@ -94,18 +95,13 @@ class Asking:
         if own is None:
             own = self._of_one[ask.session] = _Own()
         async with own.turns:
-            await self._hesitate(ask.session, own)
+            if self._refused.get(ask.session, 0) >= _MOST_REFUSED:
+                await _hesitate(own)
             answer = await self._answer(ask)
         if isinstance(answer, Fault):
             raise answer
         self._count(ask.session, answer)
         return answer
-
-    async def _hesitate(self, session: str | None, own: _Own) -> None:
-        """Let a session wait that asks on and on for what it does not get."""
-        if self._refused.get(session, 0) >= _MOST_REFUSED:
-            async with own.hesitating:
-                await anyio.sleep(_HESITATION_S)
 
     def _count(self, session: str | None, decision: EgressDecision) -> None:
         refused = self._refused.pop(session, 0)
@@ -122,19 +118,15 @@ class Asking:
             return answer
         self._waiting.append(question)
         self._more.set()
-        try:
-            await question.answered.wait()
-        finally:
-            question.wanted = False
-        return question.answer
+        return await question.answer
 
     async def _carry(self) -> None:
         """Take frame after frame to brokerd."""
         while True:
             if self._under_way < _FRAMES and (questions := self._next()):
                 for question, answer in zip(questions, await self._answers(questions), strict=True):
-                    question.answer = answer
-                    question.answered.set()
+                    if not question.answer.done():
+                        question.answer.set_result(answer)
             else:
                 if self._more.is_set():
                     self._more = anyio.Event()
@@ -146,7 +138,7 @@ class Asking:
         size_bytes = 0
         while self._waiting and len(found) < MOST_ASKS:
             question = self._waiting[0]
-            if question.wanted:
+            if not question.answer.cancelled():
                 size_bytes += question.size_bytes
                 if found and size_bytes > _ROOM_BYTES:
                     break
@@ -175,5 +167,12 @@ class Asking:
             return [Fault("internal")] * len(questions)
         finally:
             self._under_way -= 1
-            self._more.set()
+            if self._waiting:
+                self._more.set()
         return [fault_of(one) if isinstance(one, Error) else one for one in decisions.answers]
+
+
+async def _hesitate(own: _Own) -> None:
+    """Let a session wait that asks on and on for what it does not get."""
+    async with own.hesitating:
+        await anyio.sleep(_HESITATION_S)
