@@ -23,16 +23,20 @@ class Flight:
         self.ceiling = ceiling
         self.scope = anyio.CancelScope()
         self.label_rose = False
-        self.landed = anyio.Event()
+        self.landed: anyio.Event | None = None
+        """Set when a call that was cut is over."""
         self.on_cut: Callable[[], None] | None = None
         """Makes the connection unable to carry another byte, at once."""
 
-    def cut(self) -> None:
-        """Stop the call: nothing more of it leaves."""
+    def cut(self) -> anyio.Event:
+        """Stop the call: nothing more of it leaves. The event is set when it is over."""
         self.label_rose = True
         if self.on_cut is not None:
             self.on_cut()
         self.scope.cancel()
+        if self.landed is None:
+            self.landed = anyio.Event()
+        return self.landed
 
 
 class Flights:
@@ -51,14 +55,14 @@ class Flights:
                 yield flight
         finally:
             self._flying.discard(flight)
-            flight.landed.set()
+            if flight.landed is not None:
+                flight.landed.set()
 
     async def label_rises(self, session: str, class_: DataClass) -> int:
         """Close a session's calls to destinations that are now too low; how many there were."""
         too_low = [one for one in self._flying if one.session == session and one.ceiling.rank < class_.rank]
-        for flight in too_low:
-            flight.cut()
+        landed = [flight.cut() for flight in too_low]
         with anyio.move_on_after(_CLOSED_WITHIN_S):
-            for flight in too_low:
-                await flight.landed.wait()
-        return len(too_low)
+            for one in landed:
+                await one.wait()
+        return len(landed)

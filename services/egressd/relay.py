@@ -25,6 +25,7 @@ from egressd.wire.warm import Warm
 from proto.faults import Fault
 from proto.labels import DataClass
 from proto.messages.broker import EgressAsk, EgressDecision
+from proto.role.raw import deadline
 
 _PIECE_BYTES: Final = 64 << 10
 _PORTION_BYTES: Final = 2 << 10
@@ -120,8 +121,7 @@ async def connected(place: Place, shared: Relaying) -> Upstream:
 
     """
     try:
-        with anyio.fail_after(shared.limits.connect_s):
-            return await dial(place.target, shared.tls)
+        return await dial(place.target, shared.tls, shared.limits.connect_s)
     except ssl.SSLCertVerificationError as error:
         raise Fault("upstream-unreachable", f"{place.name}: its certificate: {error.verify_message}") from None
     except ssl.SSLError as error:
@@ -175,31 +175,32 @@ async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
 
 
 async def _download(upstream: Upstream, client: Client, answer: Answer, limits: Relay) -> None:
-    answer_by, drained_at = anyio.current_time() + limits.answer_s, math.inf
-    with anyio.CancelScope() as patience:
-        while not answer.complete:
-            # The upstream alone is waited for so long: the client has a clock of its own.
-            idle_at = anyio.current_time() + limits.idle_s
-            patience.deadline = min(answer_by if answer.status is None else idle_at, drained_at)
-            data = await _received(upstream)
-            patience.deadline = math.inf
-            await _pass(data, client, answer)
-            if answer.read_after_bytes > limits.drain_bytes:
-                raise Garbled
-            if answer.client_left and drained_at == math.inf:
-                drained_at = anyio.current_time() + limits.drain_s
-    if patience.cancelled_caught:
-        if answer.status is None:
-            raise Fault("upstream-unreachable", "the destination took the request and did not answer in time")
-        raise Garbled
+    answer_by, drained_by = deadline(limits.answer_s), math.inf
+    while not answer.complete:
+        # The upstream alone is waited for so long: the client has a clock of its own.
+        by = min(answer_by if answer.status is None else deadline(limits.idle_s), drained_by)
+        await _pass(await _received(upstream, answer, by), client, answer)
+        if answer.read_after_bytes > limits.drain_bytes:
+            raise Garbled
+        if answer.client_left and drained_by == math.inf:
+            drained_by = deadline(limits.drain_s)
 
 
-async def _received(upstream: Upstream) -> bytes:
-    """What came; nothing where the connection has ended, however it did."""
+async def _received(upstream: Upstream, answer: Answer, by: float) -> bytes:
+    """What came; nothing where the connection has ended, however it did.
+
+    Raises:
+        Fault, Garbled: nothing came in time.
+
+    """
     try:
-        return await upstream.receive()
+        return await upstream.receive(by)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         return b""
+    except TimeoutError:
+        if answer.status is None:
+            raise Fault("upstream-unreachable", "the destination took the request and did not answer in time") from None
+        raise Garbled from None
 
 
 async def _pass(data: bytes, client: Client, answer: Answer) -> None:

@@ -43,27 +43,28 @@ class SessionDesk:
 
     async def enter(self, standing: Standing, stream: Raw) -> None:
         """Serve one connection, and close it."""
-        async with stream:
-            client = Client(stream, self._limits, self._folder, self._held.setdefault(standing, Held()))
-            try:
-                peer_pid = check_peer(stream, _ROW)
-                if standing.inside > self._session.connections:
-                    raise Fault("busy")
-                head = await client.head()
-                if standing.closed:
-                    raise Fault("session-closed")
-                if head.method == b"CONNECT":
-                    door = standing.door
-                    await self._tunnels.run(head, client.http, stream, door.session, door.destination)
-                else:
-                    await self._answer(standing.door, head, client, Connection(stream, _ROW, peer_pid))
-            except Gone:
-                return
-            except Fault as fault:
-                await self._refuse(standing.door, client, fault)
-            except Exception:  # noqa: BLE001  (whatever a request does, the daemon answers the next one)
-                logger().exception("call-failed", socket=_ROW, session=standing.door.session)
-                await self._refuse(standing.door, client, Fault("internal"))
+        client = Client(stream, self._limits, self._folder, self._held.setdefault(standing, Held()))
+        try:
+            peer_pid = check_peer(stream, _ROW)
+            if standing.inside > self._session.connections:
+                raise Fault("busy")
+            head = await client.head()
+            if standing.closed:
+                raise Fault("session-closed")
+            if head.method == b"CONNECT":
+                door = standing.door
+                await self._tunnels.run(head, client.http, stream, door.session, door.destination)
+            else:
+                await self._answer(standing.door, head, client, Connection(stream, _ROW, peer_pid))
+        except Gone:
+            return
+        except Fault as fault:
+            await self._refuse(standing.door, client, fault)
+        except Exception:  # noqa: BLE001  (whatever a request does, the daemon answers the next one)
+            logger().exception("call-failed", socket=_ROW, session=standing.door.session)
+            await self._refuse(standing.door, client, Fault("internal"))
+        finally:
+            stream.close()
 
     async def _answer(self, door: Door, head: Request, client: Client, connection: Connection) -> None:
         asked = asked_on_own(head, door.session, door.destination, door.auth)

@@ -1,6 +1,7 @@
 """Connections out: to a destination, or to an address that a fetch has checked. TLS, DNS and sockets are here alone."""
 
 import contextlib
+import math
 import os
 import select
 import socket
@@ -17,7 +18,7 @@ from anyio.streams.tls import TLSStream
 
 from egressd.destinations import Target
 from proto.faults import Fault
-from proto.role.raw import Raw
+from proto.role.raw import Raw, deadline, writable
 
 _PIECE_BYTES: Final = 64 << 10
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
@@ -43,15 +44,20 @@ class Upstream:
         """
         await self._stream.send(data)
 
-    async def receive(self) -> bytes:
-        """The next bytes; none at the end.
+    async def receive(self, by: float = math.inf) -> bytes:
+        """The next bytes, waited for no longer than to a time of the loop's clock; none at the end.
 
         Raises:
+            TimeoutError: nothing came by then.
             anyio.BrokenResourceError: the connection broke, or TLS ended without its end.
 
         """
         try:
-            return await self._stream.receive(_PIECE_BYTES)
+            if isinstance(self._stream, Raw):
+                return await self._stream.receive(_PIECE_BYTES, by)
+            with anyio.CancelScope(deadline=by):
+                return await self._stream.receive(_PIECE_BYTES)
+            raise TimeoutError
         except anyio.EndOfStream:
             return b""
         except ssl.SSLError:
@@ -79,20 +85,25 @@ class Upstream:
             await anyio.aclose_forcefully(self._stream)
 
 
-async def dial(target: Target, tls: ssl.SSLContext) -> Upstream:
+async def dial(target: Target, tls: ssl.SSLContext, within_s: float) -> Upstream:
     """A connection to a destination.
 
     Raises:
-        OSError: nobody answers there, or (ssl.SSLError) TLS fails.
+        OSError: nobody answers there, or not in time (TimeoutError), or TLS fails (ssl.SSLError).
 
     """
+    if target.unix is None and not target.tls:
+        # http goes to loopback only, whatever the name `localhost` is made to mean.
+        addresses = ("127.0.0.1", "::1") if target.host == "localhost" else (target.host,)
+        return await dial_plain(addresses, target.port, within_s)
+    with anyio.fail_after(within_s):
+        return await _dialled(target, tls)
+
+
+async def _dialled(target: Target, tls: ssl.SSLContext) -> Upstream:
     if target.unix is not None:
         stream = await anyio.connect_unix(target.unix)
         return Upstream(stream, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  (not Django)
-    if not target.tls:
-        # http goes to loopback only, whatever the name `localhost` is made to mean.
-        addresses = ("127.0.0.1", "::1") if target.host == "localhost" else (target.host,)
-        return await dial_address(addresses, target.port, None, tls)
     tcp = await anyio.connect_tcp(target.host, target.port)
     raw: socket.socket = tcp.extra(SocketAttribute.raw_socket)  # noqa: S610  (not Django)
     return Upstream(await _secured(tcp, target.host, tls), raw)
@@ -109,28 +120,28 @@ async def dial_address(addresses: Sequence[str], port: int, tls_name: str | None
     return Upstream(Raw(raw) if tls_name is None else await _secured(Raw(raw), tls_name, tls), raw)
 
 
-async def dial_plain(addresses: Sequence[str], port: int) -> Upstream:
-    """A connection to the first of some checked addresses that answers; TLS is the business of both its ends.
+async def dial_plain(addresses: Sequence[str], port: int, within_s: float = math.inf) -> Upstream:
+    """A connection to the first of some checked addresses that answers; TLS, if any, is the business of its ends.
 
     Raises:
-        OSError: nobody answers there.
+        OSError: nobody answers there, or not in time (TimeoutError).
 
     """
-    raw = await _connected(addresses, port)
+    raw = await _connected(addresses, port, deadline(within_s))
     return Upstream(Raw(raw), raw)
 
 
-async def _connected(addresses: Sequence[str], port: int) -> socket.socket:
+async def _connected(addresses: Sequence[str], port: int, by: float = math.inf) -> socket.socket:
     failure: OSError = ConnectionRefusedError("no address")
     for address in addresses:
         try:
-            return await _opened(address, port)
+            return await _opened(address, port, by)
         except OSError as error:
             failure = error
     raise failure
 
 
-async def _opened(address: str, port: int) -> socket.socket:
+async def _opened(address: str, port: int, by: float) -> socket.socket:
     """A connection to an address. Names and their races are `connect_tcp`'s; an address needs neither."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -141,7 +152,7 @@ async def _opened(address: str, port: int) -> socket.socket:
         except BlockingIOError:
             # On this machine's own addresses it is done by now.
             if not _is_writable(raw):
-                await anyio.wait_writable(raw)
+                await writable(raw, by)
             if error := raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 raise OSError(error, os.strerror(error)) from None
         return raw
