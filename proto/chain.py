@@ -31,8 +31,9 @@ def seal(line: Mapping[str, Any], prev: str, text_fields: Iterable[str]) -> dict
     """
     if not {"prev", "salt", "hash"}.isdisjoint(line):
         raise ValueError("prev, salt and hash are the chain's own")
-    salted = {**line, "prev": prev, "salt": secrets.token_hex(16)}
-    return {**salted, "hash": line_hash(salted, text_fields)}
+    sealed = {**line, "prev": prev, "salt": secrets.token_hex(16)}
+    sealed["hash"] = line_hash(sealed, text_fields)
+    return sealed
 
 
 def line_hash(line: Mapping[str, Any], text_fields: Iterable[str]) -> str:

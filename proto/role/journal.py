@@ -6,6 +6,7 @@ of the last moment, never ahead. What was found good is kept beside it (`heads.p
 chain of the rest, `verify` always the whole one, and both find the same.
 """
 
+import contextlib
 import os
 import sys
 from collections import deque
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from proto import chain
-from proto.canon import compact
+from proto.canon import compact, compact_bytes
 from proto.role import durable, proven
 from proto.role.proven import Part, Proven
 
@@ -55,18 +56,25 @@ class JsonLines:
             os.fsync(file.fileno())
         return Torn(self.path, size - whole)
 
-    def append(self, *lines: Mapping[str, Any], sync: bool = True) -> bytes:
-        """Append lines, and fsync; the folder before that when the file is new, so that a line is there or is not.
-
-        Gives the bytes of the lines. Without `sync` they are on disk only once `sync` is called.
+    def append(self, *lines: Mapping[str, Any]) -> None:
+        """Append lines, and fsync.
 
         Raises:
             OSError: nothing was appended; what was half written is cut off again.
 
         """
-        data = b"".join(compact(dict(line)).encode() + b"\n" for line in lines)
-        new = not self.path.exists()
-        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.write(b"".join(compact(dict(line)).encode() + b"\n" for line in lines))
+
+    def write(self, data: bytes, *, sync: bool = True) -> None:
+        """Append the bytes of lines, and fsync; the folder before that when the file is new: they are there or are not.
+
+        Without `sync` they are on disk only once `sync` is called.
+
+        Raises:
+            OSError: nothing was appended; what was half written is cut off again.
+
+        """
+        handle, new = self._opened()
         try:
             if new:
                 durable.sync_folder(self.path.parent)
@@ -80,7 +88,14 @@ class JsonLines:
                 raise
         finally:
             os.close(handle)
-        return data
+
+    def _opened(self) -> tuple[int, bool]:
+        """The file to append to, and whether it is new."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        try:
+            return os.open(self.path, flags), False
+        except FileNotFoundError:
+            return os.open(self.path, flags | os.O_CREAT, 0o600), True
 
     def sync(self) -> None:
         """Have every line on disk that was appended."""
@@ -151,6 +166,7 @@ class Journal:
         self._count = 0
         self._unsure = False
         self._kept_lines = 0
+        self._logs: dict[str, JsonLines] = {}
         self._good: list[Part] | None = None
         self._since = 0
 
@@ -188,32 +204,47 @@ class Journal:
         self._keep_good()
         return torn, bad
 
-    def append(self, name: str, line: Mapping[str, Any], *, sync: bool = True) -> Line:
-        """Seal a line, append it to the file `name`, and keep the new head; the line as it was stored.
+    def append(self, name: str, *lines: Mapping[str, Any], sync: bool = True) -> None:
+        """Seal lines, append them in one write to the file `name`, and keep the new head.
 
-        Without `sync` the line is on disk, and its head kept, only once `synced` is called or a later line is appended.
+        Without `sync` they are on disk, and their head kept, only once `synced` is called or a later line is appended.
 
         Raises:
-            OSError: the line is not there, or only its head could not be kept.
+            OSError: the lines are not there (a crash may leave the first of them), or only their head is not kept.
 
         """
         if self._unsure:
             self.open()
-        sealed = chain.seal(line, self._head, self._text_fields)
+        sealed = self._sealed(lines)
+        raw = [compact_bytes(line) + b"\n" for line in sealed]
         # A disk that refuses may refuse to cut off again what it took: then the files say where the chain ends.
         self._unsure = True
-        raw = JsonLines(self._folder / name).append(sealed, sync=sync)
+        self._log(name).write(b"".join(raw), sync=sync)
         self._unsure = False
-        self._grow(name, raw, sealed)
-        self._head = sealed["hash"]
-        self._count += 1
+        for line, stored in zip(sealed, raw, strict=True):
+            self._grow(name, stored, line)
+            self._head = line["hash"]
+        self._count += len(sealed)
         if sync:
             self._keep(self._count, self._head)
+
+    def _log(self, name: str) -> JsonLines:
+        if name not in self._logs:
+            self._logs[name] = JsonLines(self._folder / name)
+        return self._logs[name]
+
+    def _sealed(self, lines: Iterable[Mapping[str, Any]]) -> list[Line]:
+        """Lines as they are stored, each chained to the one before it."""
+        sealed: list[Line] = []
+        prev = self._head
+        for line in lines:
+            sealed.append(chain.seal(line, prev, self._text_fields))
+            prev = sealed[-1]["hash"]
         return sealed
 
     def end(self, name: str) -> "End":
         """The journal as it ends now, in the file `name`; its `sync` may run in a thread beside further appends."""
-        return End(JsonLines(self._folder / name).sync, self._count, self._head)
+        return End(self._log(name).sync, self._count, self._head)
 
     def synced(self, end: "End") -> None:
         """Keep the head of an end that is on disk, unless a later one is kept already."""
@@ -248,15 +279,16 @@ class Journal:
         self._kept_lines = count
         if count == self._count:
             self._keep_good()
-        kept = compact({"lines": count, "head": head}).ljust(_HEAD_BYTES).encode()
-        if not self._heads.exists() or self._heads.stat().st_size != _HEAD_BYTES:
-            durable.replace(self._heads, kept)
-            return
-        handle = os.open(self._heads, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.pwrite(handle, kept, 0)
-        finally:
-            os.close(handle)
+        kept = compact_bytes({"lines": count, "head": head}).ljust(_HEAD_BYTES)
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(self._heads, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(handle).st_size == _HEAD_BYTES:
+                    os.pwrite(handle, kept, 0)
+                    return
+            finally:
+                os.close(handle)
+        durable.replace(self._heads, kept)
 
     def verify(self) -> list[FileState]:
         """The state of each file: the chain from the first line to the last, and against the kept head."""
@@ -294,9 +326,9 @@ class Journal:
             parts.append(part)
         return _cut_short(states, count < kept[0], self._folder), parts
 
-    def mark_break(self, name: str, line: Mapping[str, Any]) -> Line:
+    def mark_break(self, name: str, line: Mapping[str, Any]) -> None:
         """Append the line that says where a break was found; it follows the last line as it is, and is never good."""
-        return self.append(name, {**line, _BREAK: True})
+        self.append(name, {**line, _BREAK: True})
 
     def _is_good(self, line: Mapping[str, Any], prev: str) -> bool:
         return _BREAK not in line and chain.holds(line, prev, self._text_fields)

@@ -184,7 +184,7 @@ def test_a_call_that_an_error_left_under_way_is_not_made_twice(box: Box, monkeyp
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(JsonLines, "append", full)
+        patched.setattr(JsonLines, "write", full)
         with pytest.raises(Fault, match="could not be written"):
             box.call(note("seen"), call="1")
     # Its note is in the file, and is journalled before anything else.

@@ -175,6 +175,68 @@ def test_a_disk_that_does_not_take_back_what_it_took_costs_no_break(
     assert [line["n"] for line in journal.lines()][4:] == [8, 9, 9]
 
 
+def test_lines_that_are_appended_together_are_one_write_and_as_good_as_one_by_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = _filled(home, 2)
+    writes = 0
+    real = JsonLines.write
+
+    def counted(log: JsonLines, data: bytes, *, sync: bool = True) -> None:
+        nonlocal writes
+        writes += 1
+        real(log, data, sync=sync)
+
+    monkeypatch.setattr(JsonLines, "write", counted)
+    journal.append("2026-02.jsonl", *({"n": number, "text": "x"} for number in range(2, 9)))
+    assert (writes, journal.count) == (1, 9)
+    assert [line["n"] for line in journal.lines()] == list(range(9))
+    assert _first_bad(home) == []
+    assert _journal(home).open() == ([], [])
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 5), st.data())
+def test_a_crash_in_one_write_of_several_lines_leaves_the_first_of_them(count: int, data: st.DataObject) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        journal = _filled(home, 2)
+        path = home / "2026-01.jsonl"
+        before = path.read_bytes()
+        journal.append(path.name, *({"n": 2 + number, "text": "x"} for number in range(count)), sync=False)
+        whole = path.read_bytes()
+        left = data.draw(st.integers(len(before), len(whole)))
+        path.write_bytes(whole[:left])
+        again = _journal(home)
+        _, bad = again.open()
+        assert bad == []
+        kept = whole[:left].count(b"\n")
+        assert [line["n"] for line in again.lines()] == list(range(kept))
+        again.append(path.name, {"n": 99, "text": "after"})
+        assert _first_bad(home) == []
+
+
+def test_of_lines_that_cannot_be_appended_together_none_is_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = _filled(home, 2)
+    write = os.write
+
+    def _half(handle: int, data: bytes) -> None:
+        write(handle, bytes(data)[: len(data) * 2 // 3])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", _half)
+        with pytest.raises(OSError, match="No space"):
+            journal.append("2026-01.jsonl", *({"n": number, "text": "x"} for number in range(2, 5)), sync=False)
+    with pytest.raises(ValueError, match="float"):
+        journal.append("2026-01.jsonl", {"n": 2, "text": "x"}, {"n": 3.5, "text": "y"})
+    journal.append("2026-01.jsonl", {"n": 5, "text": "x"})
+    assert [line["n"] for line in journal.lines()] == [0, 1, 5]
+    assert _first_bad(home) == []
+
+
 def test_opening_shows_every_readable_line_once(home: Path) -> None:
     journal = _filled(home)
     path = home / "2026-01.jsonl"
