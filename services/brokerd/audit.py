@@ -64,9 +64,10 @@ class Audit:
         """A decision on a call; `call` names it."""
         self._append("decision", _decided({**call, **_arguments(arguments)}, decision))
 
-    def leaving(self, call: dict[str, Any], decision: Decision) -> None:
-        """A decision on bytes that would leave; they may when it is on disk (`on_disk`)."""
-        self._append("decision", _decided(call, decision), sync=False)
+    def leaving(self, *decided: tuple[dict[str, Any], Decision]) -> None:
+        """Calls and the decisions on bytes that would leave; they may when these are on disk (`on_disk`)."""
+        said = {"kind": "decision", "time": self._now()}
+        self._journal.append(FILE, *({**said, **_decided(*one)} for one in decided), sync=False)
 
     async def on_disk(self) -> None:
         """Wait until every line is on disk. Those who wait at once share one wait for it.
@@ -130,14 +131,10 @@ class Audit:
             for state in self._journal.verify()
         ]
 
-    def _append(self, kind: str, line: dict[str, Any], *, sync: bool = True) -> int:
-        """Append a line; how many the journal has with it."""
-        self._journal.append(FILE, {"kind": kind, "time": self._now(), **line}, sync=sync)
-        count = self._journal.count
-        if sync:
-            # A later line's wait for the disk covers every line before it.
-            self._on_disk = count
-        return count
+    def _append(self, kind: str, line: dict[str, Any]) -> None:
+        self._journal.append(FILE, {"kind": kind, "time": self._now(), **line})
+        # Its wait for the disk covers every line before it.
+        self._on_disk = self._journal.count
 
     def _now(self) -> str:
         return stamp(self._clock())

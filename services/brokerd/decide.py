@@ -3,8 +3,9 @@
 Every fault on the way is a denial (layout, law 7): this module raises nothing.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -51,6 +52,7 @@ _TOLD_FIRST: Final = (
     "spend",
 )
 """Of several reasons the session is told one: the first of these, or else the first by name."""
+_RANK_TOLD: Final = {reason: rank for rank, reason in enumerate(_TOLD_FIRST)}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """What the session is told of a denial."""
-        told = next((reason for reason in _TOLD_FIRST if reason in self.reasons), self.reasons[0])
+        told = min(self.reasons, key=lambda reason: _RANK_TOLD.get(reason, len(_RANK_TOLD)))
         if told == "arguments" and self.facts and self.facts.problem:
             return f"{REASONS[told]}: {clip(self.facts.problem, 300)}"
         return REASONS[told]
@@ -110,13 +112,19 @@ class EgressDecider:
         self._read: bytes | None = None
         self._parsed: Rules | None = None
 
+    def at_once(self, ask: EgressAsk, session: Session | None, label: Label) -> Decision | None:
+        """As `decide`, without waiting; None where the policy must be waited for."""
+        term = self._term(ask, session, label)
+        answer = self._policy.at_once(facts.EGRESS, term)
+        return None if answer is None else _guarded(answer, term, label)
+
     async def decide(self, ask: EgressAsk, session: Session | None, label: Label) -> Decision:
         """The decision under the ceilings as grants.toml has them now."""
-        rules = self._rules()
-        term = facts.of_egress(ask, session, label, rules, self._clock())
-        answer = await self._policy.ask(facts.EGRESS, term)
-        verdict = guard.keep_egress(answer.verdict, ask, session, label, rules)
-        return Decision(verdict=verdict.verdict, reasons=verdict.reasons, label=label, policy=answer.policy)
+        term = self._term(ask, session, label)
+        return _guarded(await self._policy.ask(facts.EGRESS, term), term, label)
+
+    def _term(self, ask: EgressAsk, session: Session | None, label: Label) -> Mapping[str, Any]:
+        return facts.of_egress(ask, session, label, self._rules(), self._clock())
 
     def _rules(self) -> Rules | None:
         content = self._watched.read().get(FILE, b"")
@@ -134,3 +142,9 @@ class EgressDecider:
             if not isinstance(error, Fault | UnicodeDecodeError):
                 logger().exception("rules-unreadable")
             return None
+
+
+def _guarded(answer: Answer, term: Mapping[str, Any], label: Label) -> Decision:
+    """The decision on bytes that would leave: the policy's answer to an input, or a stricter one."""
+    verdict = guard.keep_egress(answer.verdict, term)
+    return Decision(verdict=verdict.verdict, reasons=verdict.reasons, label=label, policy=answer.policy)

@@ -5,7 +5,9 @@ whole, once they have the tool's shape, or the call is refused: what is left out
 """
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +34,8 @@ _MOST_HOSTED_TOOLS: Final = 100
 TOKENS: Final = ("session_tokens", "day_tokens")
 MONEY: Final = ("session_nusd", "day_nusd")
 _SPENT: Final = (*TOKENS, *MONEY)
+_LEAST: Final = {**dict.fromkeys(TOKENS, 0), **dict.fromkeys(MONEY, -1)}
+_NO_LIMIT: Final = Spend()
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -101,7 +105,8 @@ def of_egress(
 ) -> dict[str, Any]:
     """The input for bytes that would leave; `rules` is None when grants.toml cannot be read."""
     destination = rules.destinations.get(ask.destination) if rules else None
-    set_limits, will_be_spent = limits(rules.spend.get(ask.destination) if rules else None), spent(ask)
+    set_limits = limits(rules.spend.get(ask.destination, _NO_LIMIT) if rules else _NO_LIMIT)
+    will_be_spent = spent(ask)
     return {
         "decision": "egress",
         "destination": ask.destination,
@@ -158,12 +163,13 @@ def names_tunnel(ask: EgressAsk, destination: Destination) -> bool:
 
 def names_hosted_tools(ask: EgressAsk, destination: Destination) -> bool:
     """Whether a destination allows every tool run by the provider that a request names."""
-    return len(ask.hosted_tools) <= _MOST_HOSTED_TOOLS and set(ask.hosted_tools) <= set(destination.hosted_tools)
+    named = ask.hosted_tools
+    return not named or (len(named) <= _MOST_HOSTED_TOOLS and set(named) <= set(destination.hosted_tools))
 
 
-def limits(spend: Spend | None) -> dict[str, int]:
+@lru_cache
+def limits(spend: Spend) -> Mapping[str, int]:
     """The limits of a destination; -1 where there is none."""
-    spend = spend or Spend()
     found = {name: getattr(spend, name) for name in _SPENT}
     return {name: -1 if value is None else value for name, value in found.items()}
 
@@ -172,18 +178,15 @@ def spent(ask: EgressAsk) -> dict[str, Any]:
     """What will be spent once a call has spent all that is reserved for it; -1 where that is not known."""
     if ask.spending is None:
         return {**dict.fromkeys(_SPENT, -1), "metered": True}
-    found = {name: getattr(ask.spending, name) for name in _SPENT}
-    told: dict[str, Any] = {name: -1 if value is None else value for name, value in found.items()}
-    return {**told, "metered": ask.spending.metered}
+    return {name: -1 if value is None else value for name, value in msgspec.structs.asdict(ask.spending).items()}
 
 
-def within(limits: dict[str, int], spent: dict[str, Any]) -> dict[str, bool]:
+def within(limits: Mapping[str, int], spent: Mapping[str, Any]) -> dict[str, bool]:
     """Whether each limit is kept. Tokens that are not known keep none; money that is not known is `is_priced`'s."""
-    least = {name: -1 if name in MONEY else 0 for name in _SPENT}
-    return {name: limits[name] < 0 or least[name] <= spent[name] <= limits[name] for name in _SPENT}
+    return {name: limits[name] < 0 or _LEAST[name] <= spent[name] <= limits[name] for name in _SPENT}
 
 
-def is_priced(limits: dict[str, int], spent: dict[str, Any]) -> bool:
+def is_priced(limits: Mapping[str, int], spent: Mapping[str, Any]) -> bool:
     """Whether every limit in money can be compared with what is spent; on a plan no money is."""
     return not spent["metered"] or all(limits[name] < 0 or spent[name] >= 0 for name in MONEY)
 

@@ -4,16 +4,13 @@ A root's own module may stand in the place of a built-in one, and can so ask mor
 deny stays denied, and what they ask the owner is asked. A property test holds them against the built-in Rego.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from brokerd import facts
 from brokerd.facts import RUNTIMES, Facts, Question
 from brokerd.grants.shelf import GrantSet
 from brokerd.policy.verdict import INVALID, Verdict
-from brokerd.sessions import Session
-from proto.labels import Label
-from proto.messages.broker import EgressAsk
-from proto.rules import Rules
 from proto.tools import TOOLS
 
 
@@ -63,50 +60,47 @@ def keep_tool(verdict: Verdict, found: Facts, grants: GrantSet, question: Questi
     return Verdict("ask", questions) if questions and verdict.verdict == "allow" else verdict
 
 
-def keep_egress(
-    verdict: Verdict, ask: EgressAsk, session: Session | None, label: Label, rules: Rules | None
-) -> Verdict:
+def egress_denials(term: Mapping[str, Any]) -> tuple[str, ...]:
+    """The reasons for which bytes may not leave whatever the policy says; `term` is its input (`facts.of_egress`)."""
+    told, session, what = term["facts"], term["session"], term["what"]
+    unasked = what == "read" and told["of_no_session"]
+    if failed := _failed({"session-not-open": unasked or session["open"], "rules-invalid": told["rules_valid"]}):
+        return failed
+    if not told["destination_known"]:
+        return ("destination",)
+    return _failed(
+        {
+            "ceiling": session["class_rank"] <= told["ceiling_rank"],
+            "channel-ceiling": session["class_rank"] <= told["channel_rank"],
+            "tunnel-host": told["tunnel_named"],
+            "hosted-tool": told["hosted_tools_named"],
+            "unpriced": what != "call" or told["priced"],
+            "spend": _is_within(what, told),
+        }
+    )
+
+
+def keep_egress(verdict: Verdict, term: Mapping[str, Any]) -> Verdict:
     """The policy's verdict on bytes that would leave, or a denial. Nobody is asked here: a question is a mistake."""
     if verdict.verdict == "deny":
         return verdict
-    destination = rules.destinations.get(ask.destination) if rules else None
-    unasked = destination is not None and facts.is_of_no_session(ask, destination)
-    if failed := _failed(
-        {"session-not-open": unasked or (session is not None and session.open), "rules-invalid": rules is not None}
-    ):
-        return Verdict("deny", failed)
-    if destination is None or not facts.answers(ask, destination):
-        return Verdict("deny", ("destination",))
-    limits, spent = facts.limits(rules.spend.get(ask.destination) if rules else None), facts.spent(ask)
-    if failed := _failed(
-        {
-            "ceiling": label.class_.rank <= destination.ceiling.rank,
-            "channel-ceiling": label.class_.rank <= facts.channel_rank(ask, rules),
-            "tunnel-host": facts.names_tunnel(ask, destination),
-            "hosted-tool": facts.names_hosted_tools(ask, destination),
-            "unpriced": ask.what != "call" or facts.is_priced(limits, spent),
-            "spend": _is_within(ask, limits, spent),
-        }
-    ):
-        return Verdict("deny", failed)
+    if denials := egress_denials(term):
+        return Verdict("deny", denials)
     return INVALID if verdict.verdict == "ask" else verdict
 
 
-def _is_within(ask: EgressAsk, limits: dict[str, int], spent: dict[str, Any]) -> bool:
+def _is_within(what: str, told: Mapping[str, Any]) -> bool:
     """Whether no limit of spend is passed. What a tunnel spends is not seen, so that only a limit of none holds there.
 
     Money that is not known is another refusal, and plans cost none.
     """
-    match ask.what:
-        case "read" | "post":
-            return True
-        case "tunnel":
-            return all(limits[name] != 0 for name in facts.TOKENS)
-        case "call":
-            kept = facts.within(limits, spent)
-            counted = facts.TOKENS if not spent["metered"] else (*facts.TOKENS, *facts.MONEY)
-            return all(kept[name] for name in counted)
+    if what in ("read", "post"):
+        return True
+    if what == "tunnel":
+        return all(told["limits"][name] != 0 for name in facts.TOKENS)
+    counted = (*facts.TOKENS, *facts.MONEY) if told["spent"]["metered"] else facts.TOKENS
+    return all(told["within"][name] for name in counted)
 
 
-def _failed(checks: dict[str, bool]) -> tuple[str, ...]:
-    return tuple(sorted(reason for reason, passed in checks.items() if not passed))
+def _failed(checks: Mapping[str, bool]) -> tuple[str, ...]:
+    return tuple(sorted([reason for reason, passed in checks.items() if not passed]))

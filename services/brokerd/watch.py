@@ -28,15 +28,17 @@ class Watched:
     def __init__(self, path: Path, suffix: str | None, most_bytes: int) -> None:
         """Watch a folder's files with this suffix; with None, the one file at the path. None is longer than this."""
         self._path = path
+        self._name = str(path)
         self._suffix = suffix
         self._most_bytes = most_bytes
-        self._seen: tuple[object, ...] | None = None
+        self._seen: list[tuple[str, int, int, int, int]] | None = None
         self._contents: dict[str, Content] = {}
 
     def read(self) -> dict[str, Content]:
         """The contents by name, in the order of the names; nothing for what is not there.
 
-        A folder that cannot be listed is one entry with its own name and the error.
+        A folder that cannot be listed is one entry with its own name and the error. What is as it was is the same
+        object.
         """
         try:
             found = self._stat()
@@ -44,21 +46,26 @@ class Watched:
             self._seen = None
             self._contents = {self._path.name: error}
             return self._contents
-        newest = max((max(s.st_mtime_ns, s.st_ctime_ns) for s in found.values()), default=0)
-        signature = tuple((name, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_size) for name, s in found.items())
+        signature = [(name, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_size) for name, s in found.items()]
         if signature != self._seen:
+            newest = max((max(s.st_mtime_ns, s.st_ctime_ns) for s in found.values()), default=0)
             self._contents = {name: self._content(name) for name in found}
             self._seen = signature if newest + _SETTLED_NS < time.time_ns() else None
         return self._contents
 
     def _stat(self) -> dict[str, os.stat_result]:
+        if self._suffix is None:
+            try:
+                return {self._path.name: os.stat(self._name)}
+            except FileNotFoundError:
+                if os.path.lexists(self._name):
+                    raise
+                return {}
         try:
-            os.lstat(self._path)
+            os.lstat(self._name)
         except FileNotFoundError:
             return {}
-        if self._suffix is None:
-            return {self._path.name: os.stat(self._path)}
-        with os.scandir(self._path) as entries:
+        with os.scandir(self._name) as entries:
             names = sorted(e.name for e in entries if e.name.endswith(self._suffix) and not e.name.startswith("."))
         if len(names) > _MOST_FILES:
             raise OSError(errno.EFBIG, f"more than {_MOST_FILES} files")

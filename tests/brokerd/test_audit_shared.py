@@ -28,7 +28,7 @@ def audit(home: Path) -> Audit:
 
 async def _left(audit: Audit, call: dict[str, str]) -> None:
     """A decision on bytes that may leave now."""
-    audit.leaving(call, YES)
+    audit.leaving((call, YES))
     await audit.on_disk()
 
 

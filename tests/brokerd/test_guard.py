@@ -153,7 +153,7 @@ def test_nothing_leaves_that_the_built_in_policy_would_keep(
     rules = Rules(destinations=named, spend=limits, mattermost=mattermost) if readable else None
     term = facts.of_egress(ask, session, label, rules, now())
     built_in = read(ENGINE.ask(facts.EGRESS, text_of(term)))
-    kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules)
+    kept = guard.keep_egress(Verdict("allow", ("within-ceiling",)), term)
     assert kept.verdict == built_in.verdict
     assert set(kept.reasons) <= set(built_in.reasons)
 
@@ -175,7 +175,7 @@ def test_a_tunnel_where_nothing_may_be_spent_is_kept(spend: Spend, reasons: tupl
     )
     term = facts.of_egress(ask, session, label, rules, now())
     assert read(ENGINE.ask(facts.EGRESS, text_of(term))).reasons == reasons
-    assert guard.keep_egress(Verdict("allow", ("within-ceiling",)), ask, session, label, rules).reasons == reasons
+    assert guard.keep_egress(Verdict("allow", ("within-ceiling",)), term).reasons == reasons
 
 
 def test_a_request_that_names_too_many_tools_is_refused() -> None:

@@ -48,8 +48,9 @@ def decided(asked: EgressAsk, label: DataClass, known: Rules) -> tuple[str, ...]
     """The reasons of the built-in policy, which the guard gives as well."""
     under = Label(class_=label, untrusted=False)
     session = None if asked.session is None else _from_request(opening(label=under), "loop-broker", "", under)
-    found = read(ENGINE.ask(facts.EGRESS, text_of(facts.of_egress(asked, session, under, known, now()))))
-    kept = guard.keep_egress(Verdict("allow", ALLOWED), asked, session, under, known)
+    term = facts.of_egress(asked, session, under, known, now())
+    found = read(ENGINE.ask(facts.EGRESS, text_of(term)))
+    kept = guard.keep_egress(Verdict("allow", ALLOWED), term)
     assert kept.verdict == found.verdict
     assert set(kept.reasons) <= set(found.reasons)
     return found.reasons

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
@@ -22,7 +22,7 @@ from brokerd.policy.modules import Module, ModulesError
 from brokerd.policy.narrow import Narrow
 from brokerd.policy.process import LoadRefused, Worker, WorkerLost
 from brokerd.policy.verdict import Verdict
-from brokerd.watch import Watched
+from brokerd.watch import Content, Watched
 from proto.messages.broker import PolicyModule, PolicyShowReply
 from proto.role.log import logger
 
@@ -31,10 +31,11 @@ _PATIENCE_SECONDS: Final = 3.0
 """How long, from the first question that found the modules changed, questions wait for them; then the last good policy
 answers. Most load in a tenth of that, and are in force for the first question after they were written."""
 _MOST_KEPT: Final = 1_000
-_LONGEST_KEPT_CHARS: Final = 4_000
+_LONGEST_KEPT_BYTES: Final = 4_000
 """Of an input whose answer is kept; the usual one has a few hundred."""
 NO_POLICY: Final = "none"
 """What stands for the digest where there is no policy."""
+_packed: Final = msgspec.msgpack.Encoder()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -44,25 +45,34 @@ class Answer(msgspec.Struct, frozen=True):
     policy: str
 
 
+class _Question(NamedTuple):
+    """A narrowed input, and what its answer is kept by."""
+
+    term: Mapping[str, Any]
+    key: tuple[str, bytes]
+
+
 class _Kept:
     """The answers of one policy that were given, by entry point and narrowed input; of too many, the oldest goes."""
 
     def __init__(self, narrow: Narrow) -> None:
         self._narrow = narrow
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._verdicts: dict[tuple[str, bytes], Verdict] = {}
 
-    def question(self, entrypoint: str, term: Mapping[str, Any]) -> tuple[str, str]:
-        return entrypoint, text_of(self._narrow(term))
+    def question(self, entrypoint: str, term: Mapping[str, Any]) -> _Question:
+        narrowed = self._narrow(term)
+        # MessagePack tells 1, 1.0 and true apart as JSON does, and is written in a fraction of the time.
+        return _Question(narrowed, (entrypoint, _packed.encode(narrowed)))
 
-    def get(self, question: tuple[str, str]) -> Verdict | None:
-        return self._verdicts.get(question)
+    def get(self, question: _Question) -> Verdict | None:
+        return self._verdicts.get(question.key)
 
-    def put(self, question: tuple[str, str], found: Verdict) -> None:
-        if not self._narrow.lasting or found == verdict.INVALID or len(question[1]) > _LONGEST_KEPT_CHARS:
+    def put(self, question: _Question, found: Verdict) -> None:
+        if not self._narrow.lasting or found == verdict.INVALID or len(question.key[1]) > _LONGEST_KEPT_BYTES:
             return
         if len(self._verdicts) >= _MOST_KEPT:
             del self._verdicts[next(iter(self._verdicts))]
-        self._verdicts[question] = found
+        self._verdicts[question.key] = found
 
 
 class Policy:
@@ -78,6 +88,9 @@ class Policy:
         self._good: tuple[Module, ...] | None = None
         self._kept = _Kept(Narrow(()))
         self._digest = NO_POLICY
+        self._contents: Mapping[str, Content] | None = None
+        self._root: tuple[Module, ...] = ()
+        """The root's modules as `_contents` has them."""
         self._tried: tuple[Module, ...] | None = None
         self._try_again = math.inf
         self._problem: str | None = None
@@ -100,6 +113,13 @@ class Policy:
             with anyio.CancelScope(shield=True):
                 await self._end()
 
+    def at_once(self, entrypoint: str, term: Mapping[str, Any]) -> Answer | None:
+        """What `ask` says without waiting: the modules are as they were, and the answer is kept; else None."""
+        if not self._is_up_to_date():
+            return None
+        found = self._kept.get(self._kept.question(entrypoint, term))
+        return None if found is None else Answer(found, self._digest)
+
     async def ask(self, entrypoint: str, term: Mapping[str, Any]) -> Answer:
         """What the policy says to an input; whatever goes wrong is a denial."""
         await self._up_to_date()
@@ -117,7 +137,7 @@ class Policy:
                 question = kept.question(entrypoint, term)
             try:
                 worker = await self._running(self._good)
-                answer = await worker.ask(*question, self._timeout_s)
+                answer = await worker.ask(entrypoint, text_of(question.term), self._timeout_s)
             except (WorkerLost, LoadRefused) as error:
                 self._worker = None
                 logger().error("policy-worker-lost", reason=str(error))
@@ -145,13 +165,21 @@ class Policy:
 
     def _changed(self) -> tuple[Module, ...] | None:
         """The root's modules, if they are to be loaded."""
-        root = modules.root_modules(self._watched.read())
-        return None if root == self._tried and time.monotonic() < self._try_again else root
+        contents = self._watched.read()
+        if contents is not self._contents:
+            self._contents, self._root = contents, modules.root_modules(contents)
+        return None if self._root == self._tried and time.monotonic() < self._try_again else self._root
+
+    def _is_up_to_date(self) -> bool:
+        """Whether what the files say now was tried."""
+        if self._changed() is not None:
+            return False
+        self._found_s = None
+        return True
 
     async def _up_to_date(self) -> None:
         """Wait until what the files say now was tried; once there is a good policy, only so long as decisions can."""
-        if self._changed() is None:
-            self._found_s = None
+        if self._is_up_to_date():
             return
         now = anyio.current_time()
         self._found_s = found_s = now if self._found_s is None else self._found_s

@@ -62,5 +62,5 @@ def _part(value: Mapping[str, Any], reads: Reads) -> dict[str, Any]:
     for key, inner in reads.items():
         if key in value:
             part = value[key]
-            kept[key] = _part(part, inner) if inner is not None and isinstance(part, Mapping) else part
+            kept[key] = _part(part, inner) if inner is not None and isinstance(part, dict) else part
     return kept

@@ -1,5 +1,6 @@
 """May these bytes leave? Under the ceilings of grants.toml, while a session's call runs, and with a policy of its own."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from brokerd.decide import EgressDecider
 from brokerd.desk import egress
+from brokerd.policy.process import Worker
 from proto.faults import Fault
 from proto.labels import PUBLIC, DataClass, Label
 from proto.messages.broker import EgressAsk, EgressDecision, Spending
@@ -85,16 +87,16 @@ async def test_questions_that_come_together_have_each_their_own_answer_and_one_w
 
 
 async def test_a_question_that_fails_takes_no_other_along(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = EgressDecider.decide
+    real = EgressDecider.at_once
 
-    async def decide(decider: EgressDecider, ask: EgressAsk, *rest: Any) -> Any:
+    def at_once(decider: EgressDecider, ask: EgressAsk, *rest: Any) -> Any:
         if ask.call == "m2":
             raise ZeroDivisionError
         if ask.call == "m3":
             raise Fault("policy-invalid", "what is wrong")
-        return await real(decider, ask, *rest)
+        return real(decider, ask, *rest)
 
-    monkeypatch.setattr(EgressDecider, "decide", decide)
+    monkeypatch.setattr(EgressDecider, "at_once", at_once)
     async with running(home) as brokerd:
         brokerd.write("grants.toml", RULES)
         await brokerd.open(label=PUBLIC)
@@ -103,6 +105,150 @@ async def test_a_question_that_fails_takes_no_other_along(home: Path, monkeypatc
             True, "internal", "policy-invalid", True,
         ]  # fmt: skip
         assert [line["call"] for line in brokerd.audit("decision")] == ["m1", "m4"]
+
+
+def _under_its_label(lines: list[dict[str, Any]], session: str = S) -> bool:
+    """Whether each decision to allow says the label that the session has in the log by then."""
+    label: tuple[str, bool] | None = None
+    for line in lines:
+        if line["session"] == session and line["kind"] == "session":
+            label = line["class"], line["untrusted"]
+        elif line["session"] == session and line["verdict"] == "allow" and (line["class"], line["untrusted"]) != label:
+            return False
+    return True
+
+
+async def test_what_a_frame_decides_without_waiting_is_one_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    real = JsonLines.write
+
+    def counted(log: JsonLines, data: bytes, *, sync: bool = True) -> None:
+        writes.append(data.count(b"\n"))
+        real(log, data, sync=sync)
+
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND)
+        await brokerd.open()
+        hosted = msgspec.structs.replace(_ask("provider", S, 9), hosted_tools=["web_search"])
+        await brokerd.open("chat-before")
+        for ask in (_ask("provider", "chat-before", 0), msgspec.structs.replace(hosted, session="chat-before")):
+            await brokerd.leave_all(ask)  # from now on the policy's answer is kept
+        monkeypatch.setattr(JsonLines, "write", counted)
+        answers = await brokerd.leave_all(
+            *(_ask("provider", S, number) for number in range(1, 9)),
+            hosted,
+            *(_ask("provider", S, number) for number in range(10, 13)),
+        )
+        assert all(isinstance(answer, EgressDecision) and answer.allow for answer in answers)
+        # The label rises between the two: what was decided under the old one is written down before.
+        assert writes == [8, 1, 4]
+        lines = [line for line in brokerd.audit() if line["session"] == S]
+        assert [line["kind"] for line in lines] == ["session", *["decision"] * 8, "session", *["decision"] * 4]
+        assert _under_its_label(lines)
+        assert [line["untrusted"] for line in lines] == [False] * 9 + [True] * 5
+
+
+async def test_a_label_that_rises_while_a_frame_waits_is_that_of_what_is_decided_after_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Worker.ask
+    asked, go = anyio.Event(), anyio.Event()
+
+    async def ask(worker: Worker, *question: Any) -> Any:
+        answer = await real(worker, *question)
+        asked.set()
+        await go.wait()
+        return answer
+
+    def tunnel(number: int) -> EgressAsk:
+        return msgspec.structs.replace(_ask("provider", S, number), what="tunnel", path="a.example:443")
+
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND)
+        await brokerd.open(label=PUBLIC)
+        assert (await brokerd.leave("provider")).allow
+        monkeypatch.setattr(Worker, "ask", ask)
+        answers: list[EgressDecision | Error] = []
+
+        async def leave() -> None:
+            nonlocal answers
+            frame = (_ask("provider", S, 1), tunnel(2), _ask("provider", S, 3), _ask("local", S, 4))
+            answers = await brokerd.leave_all(*frame)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(leave)
+            await asked.wait()
+            assert [line["call"] for line in brokerd.audit("decision")] == ["m1", "m1"]
+            await brokerd.raise_label(Label(class_=DataClass.SECRET, untrusted=True))
+            go.set()
+        decisions = [answer for answer in answers if isinstance(answer, EgressDecision)]
+        assert [_denied(decision) for decision in decisions] == [[], ["ceiling"], ["ceiling"], []]
+        assert [decision.class_.value for decision in decisions] == ["public", "secret", "secret", "secret"]
+        assert _under_its_label(brokerd.audit())
+        assert [line["kind"] for line in brokerd.audit()] == [
+            "session", "decision", "decision", "session", "decision", "decision", "decision",
+        ]  # fmt: skip
+
+
+def _some_ask(chance: random.Random, session: str, number: int) -> EgressAsk:
+    """A question of one of the kinds that are decided each in their own way."""
+    usual = _ask(chance.choice(["local", "provider", "open", "nowhere"]), session, number)
+    parts: list[dict[str, Any]] = [
+        {},
+        {"spending": spending(session_tokens=chance.choice([999, 1001]))},
+        {"what": "tunnel", "path": chance.choice(["a.example:443", "b.example:443"])},
+        {"hosted_tools": ["web_search"]},
+        {"what": "read"},
+    ]
+    # A model of its own that the root's module reads: the policy has to be asked.
+    new = {"model": f"m{number}"} if chance.random() < 0.2 else {}
+    return msgspec.structs.replace(usual, **chance.choice(parts), **new)
+
+
+async def test_a_frame_is_answered_and_logged_as_its_questions_one_by_one(home: Path) -> None:
+    chance = random.Random(7)
+    rule = 'deny contains "policy-denies" if input.model == "m3"\n'
+
+    async def asked(brokerd: Brokerd, session: str, frames: list[list[EgressAsk]]) -> tuple[Any, Any]:
+        answers = [
+            answer
+            for frame in frames
+            for answer in await brokerd.leave_all(*(msgspec.structs.replace(ask, session=session) for ask in frame))
+        ]
+        own = [line for line in brokerd.audit() if line["session"] == session]
+        assert _under_its_label(own, session)
+        apart = {"session", "time", "prev", "salt", "hash"}
+        return answers, [{key: value for key, value in line.items() if key not in apart} for line in own]
+
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", SPEND + LIMITS)
+        brokerd.write("policy/mine.rego", f"package boxmaker.root\n\nimport rego.v1\n\n{rule}")
+        for number in range(25):
+            frame = [_some_ask(chance, S, one) for one in range(chance.randint(1, 12))]
+            label = Label(class_=chance.choice(list(DataClass)), untrusted=False)
+            sessions = (f"chat-together{number}", f"chat-apart{number}")
+            for session in sessions:
+                await brokerd.open(session, label)
+            together = await asked(brokerd, sessions[0], [frame])
+            assert together == await asked(brokerd, sessions[1], [[ask] for ask in frame])
+
+
+async def test_what_cannot_be_written_down_is_not_allowed_and_the_next_frame_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(log: JsonLines, data: bytes, *, sync: bool = True) -> None:
+        raise OSError(28, "No space left on device")
+
+    async with running(home) as brokerd:
+        brokerd.write("grants.toml", RULES)
+        await brokerd.open()
+        assert (await brokerd.leave("local")).allow
+        with monkeypatch.context() as patched:
+            patched.setattr(JsonLines, "write", full)
+            answers = await brokerd.leave_all(*(_ask("local", S, number) for number in range(2, 5)))
+        assert [answer.code for answer in answers if isinstance(answer, Error)] == ["internal"] * 3
+        assert (await brokerd.leave("local")).allow
+        assert [line["call"] for line in brokerd.audit("decision")] == ["m1", "m1"]
 
 
 HANGING = 'deny contains "policy-denies" if regex.match("(a+)+$", input.model)\n'
