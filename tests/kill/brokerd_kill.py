@@ -3,8 +3,8 @@
     python -m tests.kill.brokerd_kill --kills 1000
 
 What must hold: no session's label is ever below one that was acknowledged, nor is an acknowledged session ever lost; a
-result is never handed out under a label that is not on disk; a decision of each acknowledged call is in the audit log; the
-log's chain verifies, and no line of it is torn.
+result is never handed out under a label that is not on disk; a decision of each acknowledged call and of each answer to
+egressd is in the audit log; the log's chain verifies, and no line of it is torn.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import msgspec
 
 from proto.faults import Fault
 from proto.labels import PUBLIC, DataClass, Label, covers, join
-from proto.messages.broker import SessionClose, SessionState, ToolRequest, ToolResponse
+from proto.messages.broker import EgressAsk, EgressDecision, SessionClose, SessionState, ToolRequest, ToolResponse
 from proto.messages.memory import MemoryCall
 from proto.messages.wire import Ok, Ping, Verify, VerifyReply
 from proto.role.call import call
@@ -62,6 +62,8 @@ class Run:
         self.known: dict[str, Label] = {}
         """For each session that was acknowledged, the join of every label that was."""
         self.calls: set[str] = set()
+        self.left: set[str] = set()
+        """The questions of egressd's that were answered."""
         self.acknowledged = 0
         self._number = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -108,10 +110,22 @@ class Run:
                 state = await call(self.brokerd.loop, SessionClose(session=session), SessionState)
                 self._note(session, label_of(state), floor)
             case 3:
-                decision = await self.brokerd.leave("local", session)
-                assert covers(label_of(decision), floor), (session, decision, floor)
+                await self._leave(session, floor)
             case _:
                 await self._call(session)
+
+    async def _leave(self, session: str, floor: Label) -> None:
+        """Ask as egressd what waits at the same time."""
+        numbers = range(self._number, self._number + self.rng.randint(1, 12))
+        self._number = numbers.stop
+        asks = [
+            EgressAsk(session=session, call=f"m{number}", destination="local", method="POST", path="/v1")
+            for number in numbers
+        ]
+        for ask, decision in zip(asks, await self.brokerd.leave_all(*asks), strict=True):
+            assert isinstance(decision, EgressDecision), decision
+            assert covers(label_of(decision), floor), (session, decision, floor)
+            self.left.add(ask.call)
 
     async def _open(self) -> None:
         self._number += 1
@@ -148,9 +162,10 @@ class Run:
         return sum(state.lines for state in reply.journals)
 
     async def check_calls(self) -> None:
-        """Every acknowledged call has its decision in the log, and what memoryd was asked had one before."""
+        """Each acknowledged call and answer has its decision in the log, and what memoryd was asked had one before."""
         decided = {str(line["call"]) for line in self.brokerd.audit("decision") if "tool" in line}
         assert self.calls <= decided
+        assert self.left <= {str(line["call"]) for line in self.brokerd.audit("decision") if "what" in line}
         assert {sent.request.call for sent in self.brokerd.memoryd.calls} <= decided
         assert self.brokerd.audit("chain_break") == []
         for session, label in self.known.items():
