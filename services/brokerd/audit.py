@@ -43,7 +43,7 @@ class Audit:
         self._state = home / "state/brokerd"
         self._clock = clock
         self._journal = Journal(self._folder, FILE, self._state / "heads", TEXT_FIELDS)
-        self._syncing = anyio.Lock()
+        self._syncing = anyio.Lock(fast_acquire=True)
         self._on_disk = 0
         self._lately_s = math.inf
         """How long the disk took the last time."""
