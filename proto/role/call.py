@@ -85,6 +85,9 @@ async def _body(
     by = math.inf if timeout_s is None else raw.deadline(timeout_s)
     try:
         while (end := _end(buffer)) is None or len(buffer) < end:
+            if not buffer:
+                # What was just asked is not answered yet; and between two replies others have their turn.
+                await raw.readable(connection, by)
             piece = await raw.receive(connection, by=by)
             if not piece:
                 if buffer:

@@ -44,7 +44,7 @@ async def readable(raw: socket.socket, by: float = math.inf) -> None:
 
     Raises:
         TimeoutError: nothing came by then.
-        anyio.ClosedResourceError: the socket was closed meanwhile.
+        anyio.ClosedResourceError: the socket is closed, or was meanwhile.
         anyio.BusyResourceError: another task waits for the same.
 
     """
@@ -66,6 +66,8 @@ async def _until(
     unwatch: Callable[[int], object],
     by: float,
 ) -> None:
+    if number < 0:
+        raise anyio.ClosedResourceError
     if number in waiting:
         raise anyio.BusyResourceError("waiting for")
     waiter: _Waiter = loop.create_future()
@@ -176,6 +178,8 @@ class Raw(anyio.abc.ByteStream):
         self.socket = raw
         self._in_a_row_bytes = 0
         """What was there to read since others had their turn."""
+        self._has_asked = False
+        """Something was sent, and nothing received since."""
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
@@ -191,6 +195,7 @@ class Raw(anyio.abc.ByteStream):
 
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
+        self._has_asked = True
         try:
             await send(self.socket, item)
         except OSError as error:
@@ -208,19 +213,25 @@ class Raw(anyio.abc.ByteStream):
         """
         if self._in_a_row_bytes >= _A_TURN_BYTES:
             await self._leave_a_turn(by)
-        while True:
-            try:
-                data = self.socket.recv(max_bytes)
-                break
-            except BlockingIOError:
-                self._in_a_row_bytes = 0
-            except OSError as error:
-                raise self._failed() from error
+        # The answer to what was just sent is not there yet.
+        data = None if self._has_asked else self._received(max_bytes)
+        while data is None:
             await readable(self.socket, by)
+            self._has_asked, self._in_a_row_bytes = False, 0
+            data = self._received(max_bytes)
         if not data:
             raise anyio.EndOfStream
         self._in_a_row_bytes += _A_PIECE_COSTS_BYTES + len(data)
         return data
+
+    def _received(self, max_bytes: int) -> bytes | None:
+        """What is there, or None."""
+        try:
+            return self.socket.recv(max_bytes)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise self._failed() from error
 
     async def _leave_a_turn(self, by: float) -> None:
         """Before anything is read, so that nothing is lost where it is cancelled."""

@@ -1,9 +1,9 @@
 """Connections out: to a destination, or to an address that a fetch has checked. TLS, DNS and sockets are here alone."""
 
 import contextlib
+import errno
 import math
 import os
-import select
 import socket
 import ssl
 import struct
@@ -147,24 +147,19 @@ async def _opened(address: str, port: int, by: float) -> socket.socket:
     raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            raw.connect((address, port))
-        except BlockingIOError:
-            # On this machine's own addresses it is done by now.
-            if not _is_writable(raw):
-                await writable(raw, by)
-            if error := raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(error, os.strerror(error)) from None
+        error = raw.connect_ex((address, port))
+        if error == errno.EINPROGRESS:
+            # On this machine's own addresses it is done by now, and asking once more says how it ended.
+            error = raw.connect_ex((address, port))
+        if error == errno.EALREADY:
+            await writable(raw, by)
+            error = raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error not in (0, errno.EISCONN):
+            raise OSError(error, os.strerror(error))
         return raw
     except BaseException:
         raw.close()
         raise
-
-
-def _is_writable(raw: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(raw, select.POLLOUT)
-    return bool(poll.poll(0))
 
 
 async def _secured(stream: anyio.abc.ByteStream, name: str, tls: ssl.SSLContext) -> TLSStream:

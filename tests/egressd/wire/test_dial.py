@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from egressd.destinations import Target
-from egressd.wire.dial import dial, tls_context
+from egressd.wire.dial import dial, dial_plain, tls_context
 from proto.role.raw import deadline
 from tests.egressd.certificates import Authority
 from tests.fakes.tls import Script, Secured, server
@@ -67,3 +67,15 @@ async def test_who_is_not_let_in_waits_no_longer_than_was_said(tls: bool) -> Non
 async def test_who_is_not_greeted_back_waits_no_longer_than_was_said() -> None:
     with server(_silent) as found, pytest.raises(TimeoutError):
         await dial(Target(None, "localhost", found.port, tls=True), tls_context(None), 0.05)
+
+
+async def test_of_some_addresses_the_first_that_answers_is_taken_and_of_none_it_is_said_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        await dial(Target(None, "127.0.0.1", port, tls=False), tls_context(None), 10)
+    with server(_late) as found:
+        upstream = await dial_plain(["127.0.0.2", "0.0.0.1", "127.0.0.1"], found.port)
+        await upstream.send(b"here")
+        assert await upstream.receive() == b"here"
+        await upstream.aclose()

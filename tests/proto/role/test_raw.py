@@ -197,6 +197,24 @@ async def test_who_is_told_of_an_end_takes_nothing_from_the_next_with_that_numbe
     assert told == [True]
 
 
+async def test_an_answer_is_read_after_a_question_whether_it_is_there_already_or_comes() -> None:
+    with _pair() as (one, two, _):
+        await two.send(b"one")
+        await one.send(b"?")
+        assert [await one.receive(2), await one.receive(2)] == [b"on", b"e"]
+        async with anyio.create_task_group() as tasks:
+            await one.send(b"?")
+            tasks.start_soon(two.send, b"two")
+            assert await one.receive() == b"two"
+        await one.send(b"?")
+        await two.send_eof()
+        with pytest.raises(anyio.EndOfStream):
+            await one.receive()
+        one.close()
+        with pytest.raises(anyio.ClosedResourceError):
+            await raw.readable(one.socket)
+
+
 async def test_in_a_cancelled_scope_nothing_is_sent() -> None:
     with _pair() as (one, two, _):
         with anyio.CancelScope() as scope:
