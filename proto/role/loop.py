@@ -7,6 +7,7 @@ stay in the socket, so that there is nothing to do.
 
 import asyncio
 from collections.abc import Callable
+from types import BuiltinMethodType
 from typing import Any
 
 import uvloop
@@ -17,20 +18,18 @@ class Loop(uvloop.Loop):
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Call back whenever there is something to read, but no future that is done."""
-        super().add_reader(fd, *_unless_done(callback), *args)
+        if isinstance(callback, BuiltinMethodType):
+            callback, args = _unless_done, (callback, *args)
+        super().add_reader(fd, callback, *args)
 
     def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Call back whenever something can be written, but no future that is done."""
-        super().add_writer(fd, *_unless_done(callback), *args)
+        if isinstance(callback, BuiltinMethodType):
+            callback, args = _unless_done, (callback, *args)
+        super().add_writer(fd, callback, *args)
 
 
-def _unless_done(callback: Callable[..., Any]) -> tuple[Any, ...]:
-    of = getattr(callback, "__self__", None)
-    if isinstance(of, asyncio.Future):
-        return _called, of, callback
-    return (callback,)
-
-
-def _called(future: asyncio.Future[Any], callback: Callable[..., Any], *args: Any) -> None:
-    if not future.done():
+def _unless_done(callback: BuiltinMethodType, *args: Any) -> None:
+    of = callback.__self__
+    if not (isinstance(of, asyncio.Future) and of.done()):
         callback(*args)
