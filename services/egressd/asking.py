@@ -5,7 +5,8 @@ does. Laws (tested):
 
 1. Each question is answered once, with its own answer; one that nobody waits for any more, or that cannot be written,
    costs the others nothing.
-2. A question that arrives when no other is under way leaves at once.
+2. A question that arrives when no other is under way leaves at once; what comes meanwhile goes together when that is
+   answered, or takes long.
 3. Of one session only some wait or are under way, so that another's question does not stand behind all of those that a
    busy one has.
 4. What was sent is never sent again.
@@ -32,7 +33,10 @@ from proto.role.replies import fault_of
 _CONNECT_WITHIN_S: Final = 2.0
 """A brokerd that is being started again is waited for so long."""
 _FRAMES: Final = 2
-"""Under way at once: while brokerd waits for the disk with one, it decides about the next."""
+"""Under way at once: while brokerd waits for a slow disk with one, it decides about the next."""
+_PROMPT_S: Final = 0.003
+"""A frame that is not answered within this time no longer holds the next one back. A few full frames cost both daemons
+less than many small ones."""
 _ROOM_BYTES: Final = frame.MAX_FRAME - 256
 """For the questions of a frame; the rest is for what stands around them."""
 _MOST_OF_ONE: Final = 16
@@ -63,6 +67,13 @@ class _Question:
         self.answer: asyncio.Future[EgressDecision | Fault] = asyncio.get_running_loop().create_future()
 
 
+class _Frame:
+    """A frame that is under way, and whether the next one waits for its answer."""
+
+    def __init__(self) -> None:
+        self.holds = True
+
+
 class Asking:
     """Asks over brokerd's socket for decisions, while `run` runs."""
 
@@ -70,8 +81,7 @@ class Asking:
         self._path = path
         self._limits = limits
         self._waiting: deque[_Question] = deque()
-        self._under_way = 0
-        """Frames."""
+        self._under_way: list[_Frame] = []
         self._more = anyio.Event()
         """Set when a question has come, or a frame may leave again."""
         self._of_one: WeakValueDictionary[str | None, _Own] = WeakValueDictionary()
@@ -119,7 +129,7 @@ class Asking:
 
     async def _answer(self, ask: EgressAsk) -> EgressDecision | Fault:
         question = _Question(trace.joined(ask))
-        if not self._waiting and self._under_way < _FRAMES:
+        if not self._waiting and self._may_leave():
             # Nobody else waits: it goes at once and alone, without the way by a courier.
             (answer,) = await self._answers([question])
             return answer
@@ -130,7 +140,7 @@ class Asking:
     async def _carry(self) -> None:
         """Take frame after frame to brokerd."""
         while True:
-            if self._under_way < _FRAMES and (questions := self._next()):
+            if self._may_leave() and (questions := self._next()):
                 for question, answer in zip(questions, await self._answers(questions), strict=True):
                     if not question.answer.done():
                         question.answer.set_result(answer)
@@ -138,6 +148,18 @@ class Asking:
                 if self._more.is_set():
                     self._more = anyio.Event()
                 await self._more.wait()
+
+    def _may_leave(self) -> bool:
+        """Whether another frame may."""
+        return len(self._under_way) < _FRAMES and not any(one.holds for one in self._under_way)
+
+    def _let_pass(self, late: _Frame) -> None:
+        late.holds = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            self._more.set()
 
     def _next(self) -> list[_Question]:
         """The questions of the next frame: as many as it holds."""
@@ -155,7 +177,9 @@ class Asking:
 
     async def _answers(self, questions: list[_Question]) -> list[EgressDecision | Fault]:
         """The answer to each; where there is none to the frame, each has that fault."""
-        self._under_way += 1
+        leaving = _Frame()
+        self._under_way.append(leaving)
+        clock = asyncio.get_running_loop().call_later(_PROMPT_S, self._let_pass, leaving)
         try:
             decisions: EgressDecisions = await call(
                 self._path,
@@ -173,9 +197,9 @@ class Asking:
             logger().exception("asking-failed")
             return [Fault("internal")] * len(questions)
         finally:
-            self._under_way -= 1
-            if self._waiting:
-                self._more.set()
+            clock.cancel()
+            self._under_way.remove(leaving)
+            self._go_on()
         return [fault_of(one) if isinstance(one, Error) else one for one in decisions.answers]
 
 

@@ -89,15 +89,19 @@ async def running() -> AsyncIterator[Asking]:
         tasks.cancel_scope.cancel()
 
 
-async def test_the_first_leaves_at_once_and_what_waits_goes_together(broker: Broker) -> None:
+@pytest.mark.parametrize(("prompt_s", "before", "after"), [(60.0, [1], [1, 11]), (0.0, [1, 1], [1, 1, 10])])
+async def test_the_first_leaves_at_once_and_what_waits_goes_together(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, prompt_s: float, before: list[int], after: list[int]
+) -> None:
+    monkeypatch.setattr(asking, "_PROMPT_S", prompt_s)
     broker.go = anyio.Event()
     async with running() as ask, anyio.create_task_group() as tasks:
         for number in range(12):
             tasks.start_soon(ask, _ask("run-one", number))
             await anyio.wait_all_tasks_blocked()
-        assert [len(frame) for frame in broker.frames] == [1, 1]
+        assert [len(frame) for frame in broker.frames] == before
         broker.go.set()
-    assert [len(frame) for frame in broker.frames] == [1, 1, 10]
+    assert [len(frame) for frame in broker.frames] == after
     assert [one.call for frame in broker.frames for one in frame] == [f"c{number}" for number in range(12)]
 
 
@@ -116,14 +120,27 @@ async def test_a_busy_session_keeps_no_other_waiting(broker: Broker) -> None:
     assert broker.asked("run-busy") == 200
 
 
-async def test_many_sessions_fill_frames_and_no_more(broker: Broker) -> None:
+async def test_many_sessions_fill_frames_and_no_more(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_PROMPT_S", 60.0)
     broker.go = anyio.Event()
     async with running() as ask, anyio.create_task_group() as tasks:
         for number in range(100):
             tasks.start_soon(ask, _ask(f"run-{number}", 0))
         await anyio.wait_all_tasks_blocked()
         broker.go.set()
-    assert list(map(len, broker.frames)) == [1, 1, 32, 32, 32, 2]
+    assert list(map(len, broker.frames)) == [1, 32, 32, 32, 3]
+
+
+async def test_a_frame_that_takes_long_holds_nobody_back(broker: Broker) -> None:
+    broker.go = anyio.Event()
+    async with running() as ask, anyio.create_task_group() as tasks:
+        for number in range(3):
+            tasks.start_soon(ask, _ask("run-one", number))
+        with anyio.fail_after(5):
+            while len(broker.frames) < 2:
+                await anyio.sleep(0.001)
+        assert sum(map(len, broker.frames)) == 3
+        broker.go.set()
 
 
 @given(st.data())
