@@ -90,9 +90,9 @@ class Calls:
             await client.send(client.http.answer_whole(Response(200, []), b""))
             return
         check_model(asked)
+        at_once = client.http.whole
         with await client.body() as body:
-            looked_up = self._relaying.destinations.find(asked.destination)
-            if looked_up is not place:
+            if not at_once and (looked_up := self._relaying.destinations.find(asked.destination)) is not place:
                 # The owner has changed the file while the body came.
                 place, found = looked_up, _routed(asked, looked_up, client)
             auth = auth_of(asked, place)
