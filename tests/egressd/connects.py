@@ -2,6 +2,8 @@
 
 import contextlib
 import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.egressd import http
@@ -32,3 +34,11 @@ def rest(client: socket.socket) -> bytes:
         while piece := client.recv(65536):
             found += piece
     return found
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for something that happens in another thread or process."""
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

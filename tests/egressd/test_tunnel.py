@@ -5,8 +5,7 @@ import itertools
 import os
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from egressd.wire.hello import Reason, Refused, alert
 from proto.faults import FAULTS, Fault
 from proto.labels import DataClass
 from tests.egressd import http
-from tests.egressd.connects import rest, tunnelled
+from tests.egressd.connects import rest, tunnelled, until
 from tests.fakes import hello as forge
 from tests.fakes.session_door import SESSION, Door, session_door
 from tests.fakes.tls import Server, capitals, server
@@ -95,14 +94,6 @@ def tunnel(door: Door, up: Server, behind: bytes = b"") -> Iterator[socket.socke
     assert answered.status == 200
     with client:
         yield client
-
-
-def until(true: Callable[[], object]) -> None:
-    """Wait for something that happens in another thread."""
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def ended(door: Door) -> tuple[int, str]:

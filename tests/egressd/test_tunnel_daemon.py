@@ -13,7 +13,7 @@ from proto.messages.egress import EgressClose, EgressOpen, EgressOpened, UsageRo
 from proto.messages.wire import Ok
 from tests.e2e.box import Box
 from tests.egressd.certificates import Authority
-from tests.egressd.connects import tunnelled
+from tests.egressd.connects import tunnelled, until
 from tests.fakes.egress_broker import FakeBroker
 from tests.fakes.session_door import SESSION
 from tests.fakes.tls import Secured, Server, capitals, server
@@ -62,6 +62,7 @@ def test_it_passes_and_is_booked_as_pinned(
     raw.close()
     assert (answered.status, answered.error["code"]) == (403, "ceiling")
     assert box.ask("launcher-egress", EgressClose(session=SESSION), Ok) == Ok()
+    until(lambda: len(rows()) == 2)
     row, refused = sorted(rows(), key=lambda row: row.status)
     assert (refused.model, refused.status, refused.calls) == (host, 403, 1)
     assert row == UsageRow(
@@ -87,4 +88,5 @@ def test_a_label_that_rises_and_a_door_that_closes_end_it(
             assert box.ask(*ending, Ok) == Ok()
             with pytest.raises((ssl.SSLError, ConnectionResetError)):
                 client.recv(100)
-    assert [row.calls for row in rows()] == [2]
+    # Each tunnel is settled when its tasks have ended, which may be after the answer.
+    until(lambda: [row.calls for row in rows()] == [2])
