@@ -60,7 +60,7 @@ def keep_tool(verdict: Verdict, found: Facts, grants: GrantSet, question: Questi
     return Verdict("ask", questions) if questions and verdict.verdict == "allow" else verdict
 
 
-def egress_denials(term: Mapping[str, Any]) -> tuple[str, ...]:
+def _egress_denials(term: Mapping[str, Any]) -> tuple[str, ...]:
     """The reasons for which bytes may not leave whatever the policy says; `term` is its input (`facts.of_egress`)."""
     told, session, what = term["facts"], term["session"], term["what"]
     unasked = what == "read" and told["of_no_session"]
@@ -84,7 +84,7 @@ def keep_egress(verdict: Verdict, term: Mapping[str, Any]) -> Verdict:
     """The policy's verdict on bytes that would leave, or a denial. Nobody is asked here: a question is a mistake."""
     if verdict.verdict == "deny":
         return verdict
-    if denials := egress_denials(term):
+    if denials := _egress_denials(term):
         return Verdict("deny", denials)
     return INVALID if verdict.verdict == "ask" else verdict
 

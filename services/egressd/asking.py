@@ -52,7 +52,7 @@ class _Own:
     """The turns of one session, while anybody waits for one."""
 
     def __init__(self) -> None:
-        self.turns = anyio.Semaphore(_MOST_OF_ONE)
+        self.turns = anyio.Semaphore(_MOST_OF_ONE, fast_acquire=True)
         self.hesitating = anyio.Lock()
 
 
@@ -104,17 +104,10 @@ class Asking:
         own = self._of_one.get(ask.session)
         if own is None:
             own = self._of_one[ask.session] = _Own()
-        try:
-            # A turn is there for nearly everybody, and takes no wait.
-            own.turns.acquire_nowait()
-        except anyio.WouldBlock:
-            await own.turns.acquire()
-        try:
+        async with own.turns:
             if self._refused.get(ask.session, 0) >= _MOST_REFUSED:
                 await _hesitate(own)
             answer = await self._answer(ask)
-        finally:
-            own.turns.release()
         if isinstance(answer, Fault):
             raise answer
         self._count(ask.session, answer)

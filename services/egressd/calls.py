@@ -170,10 +170,10 @@ class Calls:
         carries = carried(call.auth, call.route.api, call.place, self._credentials)
         own = own_secrets(call.asked.headers, carries)
         meter = call.route.meter
-        answer = Answer(client.http, meter and meter(), Redactor(*carries.secrets), Redactor(*own))
+        request = _request(call, carries)
+        answer = Answer(client.http, request, meter and meter(), Redactor(*carries.secrets), Redactor(*own))
         outcome.answer = answer
         ask = _ask(call, reserved)
-        request = _request(call, carries)
 
         def allowed(decision: EgressDecision) -> None:
             hosted.check(call.named.hosted_tools, call.place.rule.hosted_tools, call.place.name)
@@ -186,7 +186,7 @@ class Calls:
 
         try:
             flight = await relay(
-                Call(ask, request, call.body, call.body_bytes, call.place), client, answer, self._relaying, allowed
+                Call(ask, call.body, call.body_bytes, call.place), client, answer, self._relaying, allowed
             )
             outcome.ended = "label-rose" if flight.label_rose else "complete"
         except Garbled:

@@ -1,14 +1,12 @@
 """One request of egressd's own on a connection, and its whole answer, in bounded space."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import anyio
 
 from egressd.wire.dial import Upstream
 from egressd.wire.http import Malformed, Outgoing, Request, Response, request_head
 from proto.faults import Fault
-
-LONGEST_HEAD_BYTES: Final = 64 << 10
 
 
 class Exchanged(NamedTuple):
@@ -36,7 +34,7 @@ async def exchange(request: Request, upstream: Upstream, name: str, most_bytes: 
 
 async def _exchanged(request: Request, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:
     await upstream.send(request_head(request))
-    return await whole(Outgoing(request.method, LONGEST_HEAD_BYTES), upstream, name, most_bytes)
+    return await whole(Outgoing(request.method), upstream, name, most_bytes)
 
 
 async def whole(answer: Outgoing, upstream: Upstream, name: str, most_bytes: int) -> Exchanged:
@@ -50,8 +48,7 @@ async def whole(answer: Outgoing, upstream: Upstream, name: str, most_bytes: int
     body = bytearray()
     while (head := answer.head) is None or not answer.whole:
         answer.feed(await upstream.receive())
-        for piece in answer.take():
-            body += piece
+        body += b"".join(answer.take())
         if len(body) > most_bytes:
             raise Fault("upstream-unreachable", f"{name} gave an answer that is too long")
     return Exchanged(head, bytes(body))

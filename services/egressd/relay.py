@@ -20,7 +20,6 @@ from egressd.verdict import check
 from egressd.wire.answer import Answer
 from egressd.wire.dial import Upstream, dial
 from egressd.wire.door import Client, Gone
-from egressd.wire.http import Request
 from egressd.wire.warm import Warm
 from proto.faults import Fault
 from proto.labels import DataClass
@@ -39,10 +38,9 @@ Ask = Callable[[EgressAsk], Awaitable[EgressDecision]]
 
 
 class Call(NamedTuple):
-    """A call that is ready to leave: the question for brokerd, the request's head and body, where to."""
+    """A call that is ready to leave: the question for brokerd, the request's body, where to."""
 
     ask: EgressAsk
-    request: Request
     body: IO[bytes]
     body_bytes: int
     place: Place
@@ -161,7 +159,7 @@ async def _exchange(call: Call, upstream: Upstream, client: Client, answer: Answ
 
 async def _upload(call: Call, upstream: Upstream, answer: Answer) -> None:
     try:
-        piece = answer.to_upstream(call.request)
+        piece = answer.to_upstream()
         while data := call.body.read(_PIECE_BYTES):
             # The head goes with the first of the body: a server that reads once has both.
             await upstream.send(piece + data)

@@ -88,8 +88,9 @@ def relayed(meter: Meter, redactor: Redactor, method: str = "POST", version: str
     """A call whose request has been read from the client and sent to the upstream."""
     client = Incoming(1 << 10)
     client.feed(empty(method, version))
-    answer = Answer(client, meter, redactor)
-    answer.to_upstream(Request(method.encode(), b"/", [(b"Host", b"x"), (b"Content-Length", b"0")]))
+    request = Request(method.encode(), b"/", [(b"Host", b"x"), (b"Content-Length", b"0")])
+    answer = Answer(client, request, meter, redactor)
+    answer.to_upstream()
     answer.uploaded = True
     return answer
 

@@ -125,8 +125,8 @@ class Mattermost:
         keep = ready.place.target.tls
         target = ready.place.prefix + ready.asked.target
         request = for_upstream(ready.head, _API, ready.place.authority, target, ready.carries, size_bytes, keep=keep)
-        answer = Answer(client.http, None, Redactor(*ready.carries.secrets))
-        call = Call(ask, request, body, size_bytes, ready.place, ceiling)
+        answer = Answer(client.http, request, None, Redactor(*ready.carries.secrets))
+        call = Call(ask, body, size_bytes, ready.place, ceiling)
         try:
             await relay(call, client, answer, self._relaying, lambda _: None)
         except Garbled:

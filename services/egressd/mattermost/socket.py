@@ -12,19 +12,18 @@ import anyio.abc
 
 from egressd.config import Mattermost
 from egressd.destinations import Place
-from egressd.exchange import LONGEST_HEAD_BYTES, whole
+from egressd.exchange import whole
 from egressd.mattermost.frames import Garbage, Messages
 from egressd.mattermost.named import check_spoken
 from egressd.wire.dial import Upstream
 from egressd.wire.door import Client
 from egressd.wire.heads import Carried, came_with, for_client
-from egressd.wire.http import Headers, Incoming, Malformed, Outgoing, Request, Response, request_head, response_head
+from egressd.wire.http import SWITCHED, Headers, Incoming, Malformed, Outgoing, Request, Response, request_head
 from egressd.wire.redact import Redactor
 from egressd.wire.splice import Inward, Side, Splice
 from proto.faults import Fault
 from proto.role.raw import Raw
 
-_SWITCHED: Final = 101
 _LONGEST_REFUSAL_BYTES: Final = 64 << 10
 _LONGEST_SPOKEN_BYTES: Final = 4 << 10
 _OF_THE_CLIENT: Final = frozenset({b"sec-websocket-key", b"sec-websocket-version", b"user-agent"})
@@ -109,14 +108,14 @@ async def join(request: Request, ends: Ends, answer_s: float) -> bytes | None:
 
     """
     client, redactor = ends.client, ends.redactor
-    answer = Outgoing(request.method, LONGEST_HEAD_BYTES, switches=True)
+    answer = Outgoing(request.method, switches=True)
     try:
         with anyio.fail_after(answer_s):
             await ends.upstream.send(request_head(request))
             head, body = await whole(answer, ends.upstream, "the Mattermost server", _LONGEST_REFUSAL_BYTES)
     except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError, Malformed):
         raise Fault("upstream-unreachable", "the Mattermost server did not answer the upgrade") from None
-    if head.status != _SWITCHED:
+    if head.status != SWITCHED:
         await client.send(answered(client.http, head, body, redactor))
         return None
     if b"sec-websocket-extensions" in came_with(head):
@@ -124,8 +123,7 @@ async def join(request: Request, ends: Ends, answer_s: float) -> bytes | None:
             "upstream-unreachable", "the Mattermost server uses an extension of WebSocket that was not asked for"
         )
     shown = [(name, redactor.whole(value)) for name, value in head.headers if name.lower() in _OF_THE_SERVER]
-    client.http.answered = True
-    await client.send(response_head(Response(_SWITCHED, shown)))
+    await client.send(client.http.answer_switching(Response(SWITCHED, shown)))
     return answer.behind
 
 

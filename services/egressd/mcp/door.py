@@ -139,6 +139,7 @@ class _Exchange:
 
 def _scope(session: str, head: Request) -> dict[str, Any]:
     target, _, query = head.target.partition(b"?")
+    lower = [(name.lower(), value) for name, value in head.headers]
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -149,13 +150,8 @@ def _scope(session: str, head: Request) -> dict[str, Any]:
         "raw_path": target,
         "query_string": query,
         "root_path": "",
-        "headers": [(name, value) for name, value in _lower(head.headers) if name != b"mcp-session-id"],
+        "headers": [(name, value) for name, value in lower if name != b"mcp-session-id"],
         "server": None,
         "client": None,
         SESSION: session,
     }
-
-
-def _lower(headers: Headers) -> Headers:
-    """Headers as ASGI has them."""
-    return [(name.lower(), value) for name, value in headers]

@@ -12,7 +12,6 @@ from egressd.wire.http import CLOSE, Headers, Incoming, Malformed, Outgoing, Req
 from egressd.wire.inflate import Inflater, Overflow, inflater
 from egressd.wire.redact import Redactor
 
-_LONGEST_HEAD_BYTES: Final = 64 << 10
 _MOST_METERED_BYTES: Final = 256 << 20
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
@@ -36,13 +35,18 @@ class Answer:
     def __init__(
         self,
         client: Incoming,
+        request: Request,
         meter: Meter | None,
         redactor: Redactor,
         own: Redactor | None = None,
     ) -> None:
-        """Begin; `redactor` masks what egressd holds, `own` the client's own credentials in what is kept."""
+        """Begin; `request` is what the upstream gets.
+
+        `redactor` masks what egressd holds, `own` the client's own credentials in what is kept.
+        """
         self._client = client
-        self._upstream = Outgoing(b"", _LONGEST_HEAD_BYTES)
+        self._request = request
+        self._upstream = Outgoing(request.method)
         self._meter = meter
         self._redactor = redactor
         self._own = own or Redactor()
@@ -84,11 +88,10 @@ class Answer:
         """Whether the upstream's connection may carry another exchange: both sides have ended this one, and say so."""
         return self.uploaded and self._upstream.reusable
 
-    def to_upstream(self, head: Request) -> bytes:
+    def to_upstream(self) -> bytes:
         """The bytes of the head of the request; those of its body leave as they are."""
         self.begun = True
-        self._upstream = Outgoing(head.method, _LONGEST_HEAD_BYTES)
-        return request_head(head)
+        return request_head(self._request)
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes of the upstream, or none for its end; the bytes for the client."""

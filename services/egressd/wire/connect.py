@@ -5,7 +5,7 @@ import re
 from typing import Final, NamedTuple
 
 from egressd.wire.heads import came_with
-from egressd.wire.http import Incoming, Request, Response, response_head
+from egressd.wire.http import Incoming, Request, Response
 from proto.faults import Fault
 from proto.urls import parse_url
 
@@ -55,5 +55,4 @@ def asked_for(head: Request) -> Authority:
 
 def accepted(http: Incoming) -> tuple[bytes, bytes]:
     """The bytes of the 200, and what has come behind the CONNECT already."""
-    http.answered = True
-    return response_head(Response(200, [], _REASON)), http.behind
+    return http.answer_switching(Response(200, [], _REASON)), http.behind

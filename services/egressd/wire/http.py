@@ -9,6 +9,7 @@ A request or an answer is read as its bytes come, however they are cut. Laws (te
 """
 
 import re
+from abc import ABC, abstractmethod
 from typing import Final, NamedTuple
 
 import httptools
@@ -22,7 +23,8 @@ _TEXT: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _VERSIONS: Final = ("1.0", "1.1")
 _NO_BODY: Final = (204, 304)
 _STATUS: Final = range(200, 1_000)
-_SWITCHED: Final = 101
+SWITCHED: Final = 101
+_LONGEST_HEAD_BYTES: Final = 64 << 10
 _CONNECT: Final = b"CONNECT"
 
 
@@ -50,7 +52,7 @@ class Response(NamedTuple):
     reason: bytes = b""
 
 
-class _Reading:
+class _Reading(ABC):
     """A message as it comes: llhttp calls `on_…` for what it finds, and nothing counts that is behind the end."""
 
     _parser: httptools.HttpRequestParser | httptools.HttpResponseParser
@@ -103,6 +105,17 @@ class _Reading:
     def on_message_begin(self) -> None:
         self._is_followed = self.whole
 
+    def on_url(self, piece: bytes) -> None:
+        # Of the first line: a request's target, or an answer's reason.
+        if not self._has_head:
+            self._first += piece
+
+    on_status = on_url
+
+    def on_headers_complete(self) -> None:
+        if not self._has_head:
+            self._take_head()
+
     def on_header(self, name: bytes, value: bytes) -> None:
         # Behind the head there are trailers.
         if not self._has_head:
@@ -119,6 +132,15 @@ class _Reading:
 
     def on_message_complete(self) -> None:
         self.whole = self._has_head
+
+    @abstractmethod
+    def _take_head(self) -> None:
+        """Look at a head that is whole.
+
+        Raises:
+            Malformed: it is none.
+
+        """
 
     def _switched(self, behind: bytes) -> None:
         self.behind, self._is_followed = behind, True
@@ -177,15 +199,12 @@ class Incoming(_Reading):
         start, _ = self.answer(head._replace(headers=headers))
         return start if self._is_head else start + body
 
-    def on_url(self, piece: bytes) -> None:
-        """A part of the target."""
-        if not self._has_head:
-            self._first += piece
+    def answer_switching(self, head: Response) -> bytes:
+        """The bytes of a head after which another protocol is spoken."""
+        self.answered = True
+        return response_head(head)
 
-    def on_headers_complete(self) -> None:
-        """The head is whole."""
-        if self._has_head:
-            return
+    def _take_head(self) -> None:
         version = self._parser.get_http_version()
         hosts = len(self._named(b"host"))
         if version not in _VERSIONS or hosts > 1 or not (hosts or version == "1.0"):
@@ -216,7 +235,7 @@ class Incoming(_Reading):
 class Outgoing(_Reading):
     """The answer to one request, with the interim ones before it left out; `switches` lets it change the protocol."""
 
-    def __init__(self, method: bytes, most_bytes: int, *, switches: bool = False) -> None:
+    def __init__(self, method: bytes, most_bytes: int = _LONGEST_HEAD_BYTES, *, switches: bool = False) -> None:
         """`method` is the request's; `most_bytes` as for `Incoming`."""
         super().__init__(most_bytes)
         self._parser: httptools.HttpResponseParser = httptools.HttpResponseParser(self)
@@ -248,19 +267,12 @@ class Outgoing(_Reading):
         if not self._has_head:
             self._first, self._headers = b"", []
 
-    def on_status(self, piece: bytes) -> None:
-        """A part of the reason."""
-        if not self._has_head:
-            self._first += piece
-
-    def on_headers_complete(self) -> None:
-        """A head is whole: the answer's, or an interim one."""
-        if self._has_head:
-            return
+    def _take_head(self) -> None:
+        # The answer's, or an interim one.
         status = self._parser.get_status_code()
         if self._parser.get_http_version() not in _VERSIONS or not _TEXT.fullmatch(self._first):
             raise Malformed
-        switched = status == _SWITCHED and self._switches
+        switched = status == SWITCHED and self._switches
         if status in _STATUS or switched:
             chunked = self._is_chunked()
             self._has_head = True
@@ -268,7 +280,7 @@ class Outgoing(_Reading):
             bare = status in _NO_BODY or switched or self._method == b"HEAD"
             self.whole = self._method == b"HEAD"
             self._until_end = not bare and not chunked and not self._named(b"content-length")
-        elif status >= _STATUS.start or status < 100 or status == _SWITCHED:
+        elif status >= _STATUS.start or status < 100 or status == SWITCHED:
             raise Malformed
 
     def on_message_complete(self) -> None:
