@@ -3,6 +3,7 @@
 A call costs its own bytes once: those of a long request are read from a second handle on its spool, when there is time.
 """
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from typing import IO, Final
@@ -150,7 +151,9 @@ def _about(left: Left, turn: int, status: int, model: str | None) -> ContextAbou
 
 
 def _held(body: IO[bytes]) -> tuple[bytes, int | None]:
-    """A request's body: its bytes, or a handle of its own on the spool that holds them."""
+    """A request's body: its bytes, or a handle of its own on the file that holds them."""
+    if isinstance(body, io.BytesIO):
+        return body.getvalue(), None
     if body.seek(0, os.SEEK_END) > _READ_BYTES:
         body.flush()
         return b"", os.dup(body.fileno())

@@ -7,7 +7,7 @@ channel, the server is asked once for each post, and once for each channel what 
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import IO, Final, Literal, NamedTuple
 
 import anyio
@@ -97,7 +97,7 @@ class Mattermost:
         client.api = _API
         trace.follow(asked.trace)
         found = _found(asked)
-        with closing(await client.body(self._most_bytes(found))) as body:
+        with await client.body(self._most_bytes(found)) as body:
             # Looked up again: the owner may have changed the file while the body came.
             place = self._relaying.destinations.find(asked.destination)
             if not place.rule.is_mattermost:

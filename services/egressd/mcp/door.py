@@ -70,8 +70,8 @@ class Mcp:
             await client.send(client.http.answer_whole(Response(405, [(b"Allow", b"POST")]), b""))
             return
         with self._counted(session):
-            with await client.body(self._limits.mcp_body_bytes) as spool:
-                body = spool.read()
+            with await client.body(self._limits.mcp_body_bytes) as held:
+                body = held.read()
             exchange = _Exchange(body, connection)
             await self._exchanged(_scope(session, head), exchange)
         if exchange.status:

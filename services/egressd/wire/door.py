@@ -5,6 +5,7 @@ together is bounded too: many bodies that never end would otherwise fill the mem
 """
 
 import contextlib
+import io
 import select
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from egressd.routes import api_of
 from egressd.wire.http import Incoming, Malformed, Request, Response, TooLarge, response_head
 from egressd.wire.refusal import refusal
 from proto.faults import Fault
-from proto.role.raw import Raw, send_within
+from proto.role.raw import Raw, deadline, send_within
 from proto.rules import Api
 
 _LONGEST_HEAD_BYTES: Final = 32 << 10
@@ -47,19 +48,16 @@ class Held:
         self.most_bytes = most_bytes
 
 
-class Spool(tempfile.SpooledTemporaryFile[bytes]):
+class Spool:
     """A body so far; what it holds is given back when it is closed."""
 
     def __init__(self, folder: Path, held: Held) -> None:
-        super().__init__(_IN_MEMORY_BYTES, dir=str(folder))
+        self.file: IO[bytes] = io.BytesIO()
+        """Where it is: in memory, or in a file without a name."""
+        self.is_on_disk = False
+        self._folder = folder
         self._held = held
         self._own_bytes = 0
-        self.is_on_disk = False
-
-    def rollover(self) -> None:
-        """Go on in a file, if not there already."""
-        self.is_on_disk = True
-        super().rollover()
 
     def take(self, data: bytes) -> None:
         """Take the next bytes.
@@ -72,18 +70,31 @@ class Spool(tempfile.SpooledTemporaryFile[bytes]):
         self._held.bytes += len(data)
         if self._held.bytes > self._held.most_bytes:
             raise Fault("busy", "too much is being sent at once; try again")
-        if self._held.bytes > _HELD_IN_MEMORY_BYTES:
-            self.rollover()
-        self.write(data)
+        if self._own_bytes > _IN_MEMORY_BYTES or self._held.bytes > _HELD_IN_MEMORY_BYTES:
+            self._go_to_disk()
+        self.file.write(data)
 
     def close(self) -> None:
         """Let it go."""
         self._held.bytes -= self._own_bytes
         self._own_bytes = 0
-        super().close()
+        self.file.close()
+
+    def __enter__(self) -> IO[bytes]:
+        """The whole body, from its beginning."""
+        self.file.seek(0)
+        return self.file
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _go_to_disk(self) -> None:
+        if not self.is_on_disk:
+            self.file.seek(0)
+            on_disk = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  (closed with the spool)
+            on_disk.write(self.file.read())
+            self.file.close()
+            self.file, self.is_on_disk = on_disk, True
 
 
 class Client:
@@ -118,21 +129,17 @@ class Client:
 
         """
         self._hear()
-        if (head := self._head()) is None:
-            try:
-                with anyio.fail_after(self._limits.head_s):
-                    while (head := self._head()) is None:
-                        await self._more()
-            except TimeoutError:
-                raise Fault("request-invalid", "the head of the request did not arrive whole in time") from None
+        by = deadline(self._limits.head_s)
+        while (head := self._head()) is None:
+            await self._more(by, "head")
         self.api = api_of(head.target.decode("ascii").partition("?")[0], ())
         # A head that is not whole yet is bounded; one that came whole in one piece may be longer.
         if sum(len(name) + len(value) for name, value in head.headers) > _LONGEST_HEAD_BYTES:
             raise Fault("request-too-large", _HEAD_TOO_LARGE)
         return head
 
-    async def body(self, most_bytes: int | None = None) -> IO[bytes]:
-        """The whole body, from its beginning; `most_bytes` is a smaller bound than that of relayed calls.
+    async def body(self, most_bytes: int | None = None) -> Spool:
+        """The whole body; `most_bytes` is a smaller bound than that of relayed calls.
 
         Raises:
             Fault: `request-too-large`, `request-invalid`, `busy`.
@@ -143,15 +150,10 @@ class Client:
         filling = _Filling(spool, most_bytes or self._limits.body_bytes)
         try:
             if not self._fill(filling):
-                with anyio.fail_after(self._limits.body_s):
-                    await self._fill_on(filling)
-        except TimeoutError:
-            spool.close()
-            raise Fault("request-invalid", "the body of the request did not arrive whole in time") from None
+                await self._fill_on(filling)
         except BaseException:
             spool.close()
             raise
-        spool.seek(0)
         return spool
 
     async def send(self, data: bytes) -> None:
@@ -203,10 +205,11 @@ class Client:
 
     async def _fill_on(self, filling: "_Filling") -> None:
         """Take the rest of the body as it comes. Raises as `_fill`."""
+        by = deadline(self._limits.body_s)
         if self.http.waits:
             await self.send(response_head(Response(100, [])))
         while not self._fill(filling):
-            await self._more()
+            await self._more(by, "body")
 
     def _head(self) -> Request | None:
         """The head, if it is here.
@@ -224,15 +227,18 @@ class Client:
         with contextlib.suppress(OSError):
             self._take(self._stream.socket.recv(_PIECE_BYTES))
 
-    async def _more(self) -> None:
-        """Wait for more bytes, or the end.
+    async def _more(self, by: float, part: str) -> None:
+        """Wait for more bytes, or the end, of a part that is here by a time of the loop's clock.
 
         Raises:
+            Fault: `request-invalid`: nothing came by then.
             Gone: it has closed.
 
         """
         try:
-            data = await self._stream.receive(_PIECE_BYTES)
+            data = await self._stream.receive(_PIECE_BYTES, by)
+        except TimeoutError:
+            raise Fault("request-invalid", f"the {part} of the request did not arrive whole in time") from None
         except anyio.EndOfStream:
             data = b""
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
