@@ -13,6 +13,7 @@ from egressd.wire.inflate import Inflater, Overflow, inflater
 from egressd.wire.redact import Redactor
 
 _MOST_METERED_BYTES: Final = 256 << 20
+_MOST_UNREAD_BYTES: Final = 4 << 10
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _COMPRESSED: Final = "the destination compressed its answer, though asked not to: its key could not be masked in it"
 
@@ -53,6 +54,8 @@ class Answer:
         self.kept: Kept | None = None
         """Takes what is kept of the answer, from when the call was allowed."""
         self._inflater: Inflater | None = None
+        self._unread: list[bytes] = []
+        """What has passed and is not metered."""
         self._over = False
         self._chunked = False
         """Whether the client gets the body in chunks."""
@@ -74,7 +77,7 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """The tokens reported so far."""
+        """The tokens reported so far, but for a little that came last and is read with what comes next."""
         return Usage() if self._meter is None else self._meter.usage
 
     @property
@@ -94,7 +97,11 @@ class Answer:
         return request_head(self._request)
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes of the upstream, or none for its end; the bytes for the client."""
+        """Take bytes of the upstream, or none for its end; the bytes for the client.
+
+        What came last is metered with what comes next, unless it is much: what others wait for passes first.
+        """
+        self._meter_unread()
         if self.client_left:
             self.read_after_bytes += len(data)
         upstream, out = self._upstream, list[bytes]()
@@ -105,8 +112,10 @@ class Answer:
         if self.status is None and upstream.head is not None and not self._head(upstream.head, out):
             return b""
         for piece in upstream.take():
-            self._read(piece)
+            self._unread.append(piece)
             self._body(self._redactor.feed(piece), out)
+        if len(data) > _MOST_UNREAD_BYTES:
+            self._meter_unread()
         if upstream.whole:
             self._end(out)
         return b"".join(out)
@@ -116,6 +125,7 @@ class Answer:
         if self._over:
             return
         self._over = True
+        self._meter_unread()
         if self._meter is not None:
             self._meter.end()
         if self.kept is not None and (hidden := self._own.end()):
@@ -157,6 +167,11 @@ class Answer:
             out.append(_LAST_CHUNK)
         self.stop()
         self.complete = True
+
+    def _meter_unread(self) -> None:
+        unread, self._unread = self._unread, []
+        for piece in unread:
+            self._read(piece)
 
     def _read(self, data: bytes) -> None:
         """Meter a copy."""
