@@ -25,6 +25,8 @@ from proto.role.serve import Desk, Server
 from proto.sockets import Socket
 
 _PR_SET_DUMPABLE: Final = 4
+_YOUNG: Final = 10_000
+"""New objects after which the collector looks for cycles: fifty calls at once make thousands that stay for a moment."""
 _TELLINGS: Final = 3
 """Within the time that the supervisor waits: one may be late."""
 
@@ -128,6 +130,7 @@ def _say_ready() -> None:
     # What the modules made stays as long as the daemon: the collector need not look through it again and again.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_YOUNG)
     log.logger().info("ready")
     ready.notify("READY=1")
 
