@@ -4,6 +4,7 @@ The driver of `spend.Ledger`, which knows the laws. What limits count errs on on
 not known to its end, all that was reserved for what is unknown.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
@@ -18,15 +19,19 @@ from egressd.schema import TUNNEL
 from egressd.spend import MOST, NO_LIMITS, Amount, Ledger, Limits, State, Want
 from egressd.store import Begun, Ended, Settled, UsageStore
 from egressd.tunnel import TunnelBegun, TunnelSettled
+from proto.faults import Fault
 from proto.messages.broker import Spending
 from proto.messages.egress import Billing, HarnessUsage
 from proto.role.clock import Clock, stamp
+from proto.role.log import logger
 from proto.rules import Auth, Spend
 
 _Said = TypeVar("_Said", Usage, HarnessUsage)
 _BILLED: Final[frozenset[Auth]] = frozenset({"key", "gateway"})
 _REFUSALS: Final[frozenset[Ended]] = frozenset({"refused", "failed"})
 """Ends whose status is egressd's own: the upstream has not answered."""
+_WRITTEN_AFTER_S: Final = 0.002
+"""Rows that come within this time are written together; a call that is to leave does not wait for it."""
 _SYNCED_AFTER_S: Final = 0.05
 """What is settled within this time goes to the disk together."""
 _MOST_ACCOUNTS: Final = 4096
@@ -66,6 +71,7 @@ class Books:
         self._open: dict[str, _Open] = {}
         self._woken: dict[str, anyio.Event] = {}
         self._unsynced = anyio.Event()
+        self._writing: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Let the disk have what was settled, for many calls at once; until cancelled."""
@@ -73,10 +79,11 @@ class Books:
             await self._unsynced.wait()
             await anyio.sleep(_SYNCED_AFTER_S)
             self._unsynced = anyio.Event()
+            self._write()
             await anyio.to_thread.run_sync(self._store.sync)
 
     async def begin(self, call: Beginning) -> Reserved:
-        """Wait for room for what a call may spend, and write its row. Settled once if this returns."""
+        """Wait for room for what a call may spend, and keep its row. Settled once if this returns."""
         began = stamp(self._clock())
         opened = self._opened(call, began)
         try:
@@ -87,7 +94,20 @@ class Books:
             self._wake(self._ledger.give_back(call.call))
             raise
         self._open[call.call] = opened
+        self._write_soon()
         return Reserved(self._spending(opened), held)
+
+    def need_written(self, call: str) -> None:
+        """See that the row of a call is written, with all the others that are not.
+
+        Raises:
+            Fault: `internal`: the file does not take it.
+
+        """
+        if not self._store.has_written(call):
+            self._write()
+        if not self._store.has_written(call):
+            raise Fault("internal")
 
     def settle(self, call: Ending) -> None:
         """Settle the row, and give back what was not spent; `run` waits for the disk."""
@@ -118,7 +138,22 @@ class Books:
         self._store.report(_bounded(usage), stamp(self._clock()))
 
     def _kept(self) -> None:
+        self._write_soon()
         self._unsynced.set()
+
+    def _write_soon(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().call_later(_WRITTEN_AFTER_S, self._write)
+
+    def _write(self) -> None:
+        """Write what is not written yet; where that fails, the log says so, and no call leaves whose row it was."""
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        try:
+            self._store.write()
+        except OSError as error:
+            logger().error("rows-not-written", reason=str(error))
 
     def _opened(self, call: Beginning, began: str) -> _Open:
         input_tokens = min(call.input_bytes, MOST // 2)
@@ -184,7 +219,12 @@ class TunnelRows:
         self._kept = kept
 
     def begin(self, tunnel: TunnelBegun) -> None:
-        """Keep that a tunnel began."""
+        """Keep that a tunnel began, and write it.
+
+        Raises:
+            OSError: the file does not take it.
+
+        """
         self._store.begin(
             Begun(
                 call=tunnel.call,
@@ -197,6 +237,7 @@ class TunnelRows:
                 began=tunnel.began,
             )
         )
+        self._store.write()
 
     def settle(self, tunnel: TunnelSettled) -> None:
         """Keep how it ended."""

@@ -133,7 +133,7 @@ class Calls:
         return read._replace(model=mask(read.model), hosted_tools=tuple(map(mask, read.hosted_tools)))
 
     async def _booked(self, call: _Ready, client: Client) -> None:
-        """Relay a call that has a row, written now and settled at the end, whatever ends the call."""
+        """Relay a call that has a row, which is settled at the end, whatever ends the call."""
         rule = call.place.rule
         beginning = Beginning(
             call=call.id,
@@ -180,6 +180,7 @@ class Calls:
             if reserved is not None:
                 if not reserved.held:
                     raise Fault("spend")
+                self._books.need_written(call.id)
                 outcome.recorder = answer.kept = self._contexts.leaves(
                     _left(call, decision, Redactor(*carries.secrets, *own))
                 )

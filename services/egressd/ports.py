@@ -1,6 +1,7 @@
 """What a call needs of others, as it sees them: the books that reserve and book it, and what keeps it.
 
-A call is booked before it is asked about, and settled once, whatever becomes of it. What keeps it is never waited for.
+A call is booked before it is asked about, its row is in the file before it leaves, and it is settled once, whatever
+becomes of it. What keeps it is never waited for.
 """
 
 from typing import IO, NamedTuple, Protocol
@@ -67,7 +68,16 @@ class Books(Protocol):
     """Rows and reservations."""
 
     async def begin(self, call: Beginning) -> Reserved:
-        """Write the row of a call, and wait for room for what it may spend. Settled once if this returns."""
+        """Keep the row of a call, and wait for room for what it may spend. Settled once if this returns."""
+        ...
+
+    def need_written(self, call: str) -> None:
+        """See that the row of a call is in the file, before a byte leaves.
+
+        Raises:
+            Fault: `internal`: it is not.
+
+        """
         ...
 
     def settle(self, call: Ending) -> None:

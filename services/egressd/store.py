@@ -1,6 +1,6 @@
 """state/egressd/usage.sqlite3: a row for each metered call, each tunnel, each harness's own count. apsw's door here.
 
-A call's row is written when the call begins and settled when it ends, so that a crash leaves a row and never two.
+A call's row is in the file before the call leaves, and settled when it ends: a crash leaves a row and never two.
 """
 
 import errno
@@ -69,8 +69,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 class UsageStore:
     """The rows; one connection, used by one thread.
 
-    What is kept outlives the daemon however it ends. What the disk has, after the machine lost its power, is what was
-    there at the last `sync`.
+    Rows that are kept at about the same time are written together, which costs a third. What is written outlives the
+    daemon however it ends. What the disk has, after the machine lost its power, is what was there at the last `sync`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,16 +88,24 @@ class UsageStore:
             self._connection = apsw.Connection(str(path))
             self._connection.set_busy_timeout(_BUSY_MS)
             self._open()
+            self._is_written = True
+            self._unwritten: set[str] = set()
+            """Calls that began, and their rows are not written yet."""
+            self._lost: set[str] = set()
+            """Calls that began, and the file did not take their rows."""
         except (OSError, apsw.Error) as error:
             raise Fault("egressd-start-failed", f"{path}: {error}") from None
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Write what is kept, and close the file."""
+        try:
+            self.write()
+        finally:
+            self._connection.close()
 
     def begin(self, call: Begun) -> None:
         """Keep that a call began."""
-        self._connection.execute(
+        self._keep(
             "INSERT INTO calls (call, source, session, destination, api, auth, billing, model, partial, began,"
             " counted_tokens, counted_nusd) VALUES (?, 'egress', ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
             (
@@ -113,10 +121,13 @@ class UsageStore:
                 call.counted.nusd or 0,
             ),
         )
+        self._unwritten.add(call.call)
 
     def settle(self, call: Settled) -> None:
         """Keep how a call ended."""
-        self._connection.execute(
+        self._lost.discard(call.call)
+        self._unwritten.discard(call.call)
+        self._keep(
             schema.SETTLED,
             {
                 "call": call.call,
@@ -137,11 +148,35 @@ class UsageStore:
     def report(self, usage: HarnessUsage, now: str) -> None:
         """Keep a harness's own count; one that comes again takes the place of the earlier. On disk when it returns."""
         told = {**msgspec.structs.asdict(usage), "model": clip(usage.model, _LONGEST_MODEL_CHARS)}
-        self._connection.execute(schema.REPORTED, {**told, "now": now})
+        self._keep(schema.REPORTED, {**told, "now": now})
+        self.write()
         self.sync()
 
+    def write(self) -> None:
+        """Write what is kept.
+
+        Raises:
+            OSError: the file does not take it, and none of it is kept any more.
+
+        """
+        if self._is_written:
+            return
+        try:
+            self._connection.execute("COMMIT")
+        except apsw.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._lose()
+            raise OSError(errno.EIO, f"the rows cannot be written: {error}", str(self._path)) from None
+        self._is_written = True
+        self._unwritten.clear()
+
+    def has_written(self, call: str) -> bool:
+        """Whether the row of a call that began, and has not ended, is in the file."""
+        return call not in self._unwritten and call not in self._lost
+
     def sync(self) -> None:
-        """Wait until the disk has all that was kept before; in any thread.
+        """Wait until the disk has all that was written before; in any thread.
 
         Raises:
             OSError: it has not.
@@ -213,6 +248,25 @@ class UsageStore:
             path.unlink(missing_ok=True)
         found = os.fstat(file.fileno())
         return Taken(str(self._path.relative_to(home)), file, found.st_size, found.st_mtime_ns)
+
+    def _keep(self, statement: str, values: Any) -> None:
+        """Change a row; the file has it with the next `write`."""
+        if self._is_written:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._is_written = False
+        try:
+            self._connection.execute(statement, values)
+        except BaseException:
+            # Some failures of one statement undo all of them (sqlite.org/lang_transaction.html).
+            if not self._connection.in_transaction:
+                self._lose()
+            raise
+
+    def _lose(self) -> None:
+        """What was kept and not written is undone."""
+        self._is_written = True
+        self._lost |= self._unwritten
+        self._unwritten.clear()
 
     def _one(self, query: str, values: Any) -> tuple[Any, ...]:
         """The one row of a sum."""

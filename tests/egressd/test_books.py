@@ -20,6 +20,7 @@ from egressd.prices import Prices
 from egressd.spend import Amount
 from egressd.store import UsageStore
 from egressd.tunnel import TunnelBegun, TunnelSettled
+from proto.faults import Fault
 from proto.messages.egress import HarnessUsage
 
 pytestmark = pytest.mark.anyio
@@ -316,6 +317,31 @@ async def test_the_disk_is_waited_for_once_for_many(room: Room, monkeypatch: pyt
         await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
     assert len(synced) == 2
+
+
+async def test_a_call_leaves_when_its_row_is_written_and_not_before(room: Room) -> None:
+    for call in ("a", "b"):
+        await room.begin(call)
+    assert not room.store.has_written("a")
+    room.books.need_written("a")
+    assert room.store.has_written("b")
+    room.books.need_written("b")
+    room.store._connection.set_commit_hook(lambda: True)
+    for call in ("c", "d"):
+        await room.begin(call)
+    for call in ("c", "d"):
+        with pytest.raises(Fault) as caught:
+            room.books.need_written(call)
+        assert caught.value.code == "internal"
+        room.end(call, sent=False, status=500, ended="failed")
+    room.store._connection.set_commit_hook(None)
+    room.end("a", (1, 1))
+    with anyio.fail_after(20):
+        while room.books._writing:  # noqa: ASYNC110  (of a clock)
+            await anyio.sleep(0.001)
+    # What the file did not take counts for nothing: it has not left.
+    assert room.rows() == [(200, 0, 1, 1)]
+    assert room.spent == Amount(2 + 150, 1 * 2000 + 1 * 10_000 + 100 * 2500 + 50 * 10_000)
 
 
 async def test_a_count_that_nobody_can_have_used_breaks_no_sum(room: Room) -> None:

@@ -26,6 +26,7 @@ def _call(store: UsageStore, number: int) -> None:
             usage=Usage(), model="m",
         )
     )  # fmt: skip
+    store.write()
 
 
 def test_a_copy_is_one_moment_of_the_rows(home: Path) -> None:

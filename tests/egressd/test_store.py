@@ -177,3 +177,75 @@ def test_rows_of_days_are_apart(store: UsageStore) -> None:
     assert [row.day for row in store.used(EVER, None, by_day=True)] == ["2026-11-30", "2026-11-29"]
     (row,) = store.used(EVER, None)
     assert (row.day, row.input_tokens, row.cache_write_1h_tokens, row.cache_write_5m_tokens) == (None, 2, 2, None)
+
+
+def written(folder: Path) -> list[tuple[str, int | None]]:
+    """The calls in the file and their statuses, as another process sees them."""
+    with contextlib.closing(apsw.Connection(str(folder / FILE))) as other:
+        return list(other.execute("SELECT call, status FROM calls ORDER BY call"))
+
+
+def test_rows_are_written_together_and_seen_here_before(tmp_path: Path, store: UsageStore) -> None:
+    begin(store, "a", counted=Amount(5))
+    begin(store, "b", counted=Amount(6))
+    assert (store.has_written("a"), store.has_written("b"), store.calls_of(S)) == (False, False, 2)
+    assert store.spent_by(S, "up") == Amount(11, 0)
+    assert written(tmp_path) == []
+    store.write()
+    assert (store.has_written("a"), store.has_written("b")) == (True, True)
+    settle(store, "a")
+    assert written(tmp_path) == [("a", None), ("b", None)]
+    store.write()
+    store.write()
+    assert written(tmp_path) == [("a", 200), ("b", None)]
+
+
+def test_a_row_that_cannot_be_kept_costs_the_others_nothing(tmp_path: Path, store: UsageStore) -> None:
+    begin(store, "a")
+    with pytest.raises(apsw.ConstraintError):
+        begin(store, "a")
+    begin(store, "c")
+    store.write()
+    assert written(tmp_path) == [("a", None), ("c", None)]
+
+
+def test_rows_that_the_file_does_not_take_are_told_and_later_ones_are_written(
+    tmp_path: Path, store: UsageStore
+) -> None:
+    begin(store, "before")
+    store.write()
+    store._connection.set_commit_hook(lambda: True)
+    begin(store, "lost")
+    settle(store, "before")
+    with pytest.raises(OSError, match="the rows cannot be written"):
+        store.write()
+    store.write()
+    assert (store.has_written("before"), store.has_written("lost")) == (True, False)
+    store._connection.set_commit_hook(None)
+    begin(store, "after")
+    store.write()
+    assert (store.has_written("lost"), store.has_written("after")) == (False, True)
+    assert written(tmp_path) == [("after", None), ("before", None)]
+    settle(store, "lost")
+    store.write()
+    assert store.has_written("lost")
+    assert written(tmp_path) == [("after", None), ("before", None)]
+
+
+def test_a_full_file_loses_no_row_that_was_written(tmp_path: Path, store: UsageStore) -> None:
+    begin(store, "a")
+    store.write()
+    store._connection.pragma("max_page_count", store._connection.pragma("page_count"))
+    calls: list[str] = []
+    with pytest.raises((apsw.FullError, OSError)):
+        for number in range(1_000):
+            calls.append(f"c{number:03}")
+            begin(store, calls[-1], model="m" * 100)
+    with contextlib.suppress(OSError):
+        store.write()
+    store._connection.pragma("max_page_count", 1_000_000)
+    begin(store, "z")
+    store.write()
+    known = {call for call, _ in written(tmp_path)}
+    assert {"a", "z"} <= known
+    assert {call for call in calls[:-1] if store.has_written(call)} == known - {"a", "z"}
