@@ -20,6 +20,7 @@ from proto.faults import Fault
 from proto.messages.wire import Ok, Ping, error_of
 from proto.role import raw, trace
 from proto.role.log import logger
+from proto.role.pool import Pool
 from proto.role.raw import Raw
 
 FRAME_SECONDS: Final = 5.0
@@ -107,8 +108,9 @@ async def serve_clients(listening: socket.socket, row: str, serve: Callable[[Raw
     """Accept until cancelled, each client served in a task of its own."""
     with listening:
         async with anyio.create_task_group() as tasks:
+            pool = Pool(tasks, serve)
             while True:
-                tasks.start_soon(serve, await next_client(listening, row))
+                pool.start(await next_client(listening, row))
 
 
 async def next_client(listening: socket.socket, row: str) -> Raw:

@@ -19,6 +19,7 @@ from proto.ids import DestinationName, SessionId
 from proto.role import durable
 from proto.role.listen import linked, listen
 from proto.role.log import logger
+from proto.role.pool import Pool
 from proto.role.raw import Raw
 from proto.role.serve import next_client
 from proto.rules import Auth
@@ -58,6 +59,7 @@ class Doors:
         self._home = home
         self._folder = state / "sessions"
         self._tasks = tasks
+        self._clients = Pool(tasks, self._inside)
         self._enter = enter
         self._standing: dict[str, Standing] = {}
 
@@ -128,7 +130,7 @@ class Doors:
         with standing.accepting, listening:
             while True:
                 stream = await next_client(listening, standing.door.session)
-                self._tasks.start_soon(self._inside, standing, stream)
+                self._clients.start(standing, stream)
 
     async def _inside(self, standing: Standing, stream: Raw) -> None:
         standing.inside += 1
