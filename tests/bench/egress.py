@@ -121,11 +121,14 @@ def measure(home: Path) -> Iterator[str]:
             targets["LiteLLM"] = lite[0]
         for target in targets.values():
             _alone(target)
-        alones = [{name: (_alone(target),) for name, target in targets.items()} for _ in range(_ROUNDS)]
-        togethers = [{name: _together(target) for name, target in targets.items()} for _ in range(_ROUNDS)]
-        rounds = [{name: (*a[name], *b[name]) for name in targets} for a, b in zip(alones, togethers)]
+        alone = [{name: _alone(target) for name, target in targets.items()} for _ in range(_ROUNDS)]
+        together = [{name: _together(target) for name, target in targets.items()} for _ in range(_ROUNDS)]
         found = {
-            name: _Found(*(statistics.median(each) for each in zip(*(one[name] for one in rounds), strict=True)))
+            name: _Found(
+                statistics.median(one[name] for one in alone),
+                statistics.median(one[name][0] for one in together),
+                statistics.median(one[name][1] for one in together),
+            )
             for name in targets
         }
         direct = found["direct"]
@@ -137,9 +140,9 @@ def measure(home: Path) -> Iterator[str]:
             )
         if lite is not None:
             ours, theirs = found["egressd"], found["LiteLLM"]
-            alone = (theirs.alone_ms - direct.alone_ms) / (ours.alone_ms - direct.alone_ms)
-            together = (theirs.first_ms - direct.first_ms) / (ours.first_ms - direct.first_ms)
-            yield f"egressd adds {alone:.1f} times less than LiteLLM alone, {together:.1f} times less with {_AT_ONCE} at once"
+            times_alone = (theirs.alone_ms - direct.alone_ms) / (ours.alone_ms - direct.alone_ms)
+            times = (theirs.first_ms - direct.first_ms) / (ours.first_ms - direct.first_ms)
+            yield f"egressd adds {times_alone:.1f} times less than LiteLLM alone, {times:.1f} times with {_AT_ONCE} at once"
         yield _memory(box, targets["egressd"])
         if lite is not None:
             yield f"LiteLLM's memory {rss_kib(lite[1]) / 1024:5.0f} MiB"
