@@ -2,8 +2,8 @@
 
 A request or an answer is read as its bytes come, however they are cut. Laws (tested, with h11 for the oracle):
 
-1. What is taken for HTTP here another reader takes for the same: a message with two lengths, a bare line feed, a folded
-   header or a byte of control is none.
+1. What is taken for HTTP here another reader takes for the same, or not at all: a message with two lengths, a bare line
+   feed, a folded header or a byte of control is none. (llhttp also reads what calls itself RTSP or ICE.)
 2. A head that leaves has the lines that were given, and no more.
 3. What is held is bounded: the head, trailers, and whatever else is not the body.
 """
@@ -68,6 +68,7 @@ class _Reading(ABC):
         self._most_bytes = most_bytes
         self._spent_bytes = 0
         self._headers: Headers = []
+        self._encodings: list[bytes] = []
         self._pieces: list[bytes] = []
         self._first = b""
         self._has_head = False
@@ -114,24 +115,35 @@ class _Reading(ABC):
 
     def on_headers_complete(self) -> None:
         if not self._has_head:
+            # With a tab behind it, `chunked` is none to llhttp.
+            named = [value for name, value in self._headers if name.lower() == b"transfer-encoding"]
+            self._encodings = [value.rstrip(b" ").lower() for value in named]
+            self._headers = [(name, value.rstrip(_BLANKS)) for name, value in self._headers]
             self._take_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Behind the head there are trailers.
         if not self._has_head:
-            self._headers.append((name, value.rstrip(_BLANKS)))
+            self._headers.append((name, value))
 
     def on_chunk_header(self) -> None:
+        self._need_head()
         if not self.whole:
             self.chunks += 1
 
     def on_body(self, piece: bytes) -> None:
+        self._need_head()
         if not self.whole:
             self._pieces.append(piece)
             self._spent_bytes = 0
 
     def on_message_complete(self) -> None:
         self.whole = self._has_head
+
+    def _need_head(self) -> None:
+        if not self._has_head:
+            # An interim answer has no body; to llhttp some have.
+            raise Malformed
 
     @abstractmethod
     def _take_head(self) -> None:
@@ -152,10 +164,9 @@ class _Reading(ABC):
             Malformed: it is encoded in another way, or in one more.
 
         """
-        encodings = self._named(b"transfer-encoding")
-        if encodings not in ([], [b"chunked"]):
+        if self._encodings not in ([], [b"chunked"]):
             raise Malformed
-        return bool(encodings)
+        return bool(self._encodings)
 
     def _named(self, name: bytes) -> list[bytes]:
         """The values of a header, in small letters."""
@@ -215,12 +226,15 @@ class Incoming(_Reading):
         self.head = Request(self._parser.get_method(), self._first, self._headers)
 
     def _switched(self, behind: bytes) -> None:
+        if self._is_followed:
+            # It is a second request that offers it.
+            return
         head = self.head
         if head is None:
             raise Malformed
         if head.method != _CONNECT and self._named(b"upgrade") != [b"websocket"]:
             # Another protocol is offered and not taken (RFC 9110 section 7.8): what follows is the body, as without it.
-            self.whole = False
+            self.whole, self._spent_bytes = False, 0
             again = head._replace(headers=[pair for pair in head.headers if pair[0].lower() != b"upgrade"])
             self._parser = httptools.HttpRequestParser(self)
             self.feed(request_head(again) + behind)
@@ -239,6 +253,8 @@ class Outgoing(_Reading):
         """`method` is the request's; `most_bytes` as for `Incoming`."""
         super().__init__(most_bytes)
         self._parser: httptools.HttpResponseParser = httptools.HttpResponseParser(self)
+        # What an interim answer says of the connection is not meant: what follows it is read, and looked at here.
+        self._parser.set_dangerous_leniencies(lenient_keep_alive=True)
         self._method = method
         self._switches = switches
         self._until_end = False

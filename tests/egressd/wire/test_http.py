@@ -31,9 +31,11 @@ _CUTS = st.lists(st.integers(0, 5_000), max_size=8)
 _FRAGMENTS = st.lists(
     st.sampled_from([
         b"\r\n", b"\n", b"\r", b"\x00", b" ", b"\t", b":", b"\r\n\r\n", b"Content-Length: 3\r\n", b"Content-Length: 3\r\n",
-        b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip, chunked\r\n", b"Host: y\r\n", b"X-A: b\r\n c\r\n",
+        b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: chunked\t\r\n", b"Transfer-Encoding: chunked \r\n", b"Transfer-Encoding: gzip, chunked\r\n", b"Host: y\r\n", b"X-A: b\r\n c\r\n",
         b"Connection: Upgrade\r\n", b"Upgrade: h2c\r\n", b"abc", b"3\r\nabc\r\n", b"0\r\n\r\n", b"3;e=1\r\nabc\r\n0\r\nX-T: 1\r\n\r\n",
         b"3\nabc\n0\n\n", b"+3\r\nabc\r\n", b"Content-Length: +3\r\n", b"Content-Length : 3\r\n", b"Expect: 100-continue\r\n",
+        b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        b"HTTP/1.1 199 X\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 103 X\r\nConnection: close\r\n\r\n",
     ]),
     max_size=8,
 )  # fmt: skip
@@ -169,7 +171,8 @@ def test_what_is_no_request_is_malformed(head: bytes) -> None:
     "head",
     [b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/2.0 200 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 \x02\r\n\r\n",
      b"HTTP/1.1 200 X\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"HTTP/1.1 200 X\r\nTransfer-Encoding: gzip\r\n\r\n",
-     b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", b"HTTP/1.1 101 X\r\n\r\n"],
+     b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", b"HTTP/1.1 101 X\r\n\r\n",
+     b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\t\r\n\r\n"],
 )  # fmt: skip
 def test_what_is_no_answer_is_malformed(head: bytes) -> None:
     with pytest.raises(Malformed):
@@ -233,6 +236,60 @@ def test_what_comes_behind_an_agreed_change_is_kept() -> None:
     outgoing = Outgoing(b"GET", _MOST, switches=True)
     outgoing.feed(b"HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x00")
     assert (outgoing.whole, outgoing.behind, outgoing.reusable) == (True, b"\x81\x00", False)
+
+
+@pytest.mark.parametrize("behind", [b"", b"WORLD"])
+@pytest.mark.parametrize(
+    "second",
+    [b"GET /2 HTTP/1.1\r\nHost: x\r\n\r\n", b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n",
+     b"GET /2 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+     b"GET /2 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" * 2_000],
+)  # fmt: skip
+@pytest.mark.parametrize("offer", [b"", b"Connection: Upgrade\r\nUpgrade: h2c\r\n"])
+def test_what_stands_behind_a_request_changes_nothing_of_it(offer: bytes, second: bytes, behind: bytes) -> None:
+    incoming = Incoming(_MOST)
+    incoming.feed(b"POST /1 HTTP/1.1\r\nHost: x\r\n" + offer + b"Content-Length: 5\r\n\r\nhello" + second + behind)
+    assert (b"".join(incoming.take()), incoming.whole, incoming.behind) == (b"hello", True, b"")
+    assert incoming.head is not None
+    assert incoming.head.target == b"/1"
+
+
+def test_an_offer_that_is_not_taken_makes_no_head_longer() -> None:
+    incoming = Incoming(_MOST)
+    offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    incoming.feed(
+        b"POST / HTTP/1.1\r\nHost: x\r\n" + offer + b"X-A: " + b"a" * (_MOST - 200) + b"\r\nContent-Length: 5\r\n\r\n"
+    )
+    incoming.feed(b"hello")
+    assert (b"".join(incoming.take()), incoming.whole) == (b"hello", True)
+
+
+_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "interim",
+    [b"HTTP/1.1 103 Early Hints\r\nConnection: close\r\n\r\n", b"HTTP/1.0 100 Continue\r\n\r\n",
+     b"HTTP/1.1 100 Continue\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 100 Continue\r\nContent-Length: 9\r\n\r\n"],
+)  # fmt: skip
+@given(places=_CUTS)
+def test_an_interim_answer_says_nothing_of_the_one_that_follows(interim: bytes, places: list[int]) -> None:
+    outgoing = Outgoing(b"POST", _MOST)
+    assert _read(outgoing, interim + _ANSWER, places) == b"ok"
+    assert outgoing.reusable
+
+
+@pytest.mark.parametrize(
+    "interim",
+    [b"HTTP/1.1 199 X\r\nContent-Length: 5\r\n\r\nAAAAA", b"HTTP/1.1 199 X\r\nContent-Length: 5\r\n\r\n",
+     b"HTTP/1.1 104 X\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAAAAA\r\n0\r\n\r\n"],
+)  # fmt: skip
+@given(places=_CUTS)
+def test_an_interim_answer_has_no_body(interim: bytes, places: list[int]) -> None:
+    outgoing = Outgoing(b"POST", _MOST)
+    with pytest.raises(Malformed):
+        _read(outgoing, interim + _ANSWER, places)
+    assert (outgoing.head, outgoing.take()) == (None, [])
 
 
 @pytest.mark.parametrize(
