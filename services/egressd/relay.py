@@ -77,23 +77,28 @@ async def relay(call: Call, client: Client, answer: Answer, shared: Relaying, al
     """
     with shared.flights.enter(call.ask.session, call.ceiling or call.place.ceiling) as flight:
         allowed(await admitted(call.ask, call.place, shared))
-        whom = (call.place.target, call.ask.session)
-        upstream = await shared.warm.take(whom) or await connected(call.place, shared)
-        flight.on_cut = upstream.cut
         try:
-            if not flight.label_rose:
-                await _exchange(call, upstream, client, answer, shared.limits)
+            await _leave(call, flight, client, answer, shared)
         except (Fault, Garbled):
             # A connection that was cut from here looks as if the upstream had left.
             if not flight.label_rose:
                 raise
-        finally:
-            kept = call.place.target.tls and answer.reusable and not flight.label_rose
-            if not (kept and shared.warm.keep(whom, upstream)):
-                await upstream.aclose()
     if flight.label_rose and answer.status is None:
         raise Fault("ceiling")
     return flight
+
+
+async def _leave(call: Call, flight: Flight, client: Client, answer: Answer, shared: Relaying) -> None:
+    whom = (call.place.target, call.ask.session)
+    upstream = await shared.warm.take(whom) or await connected(call.place, shared)
+    flight.on_cut = upstream.cut
+    try:
+        if not flight.label_rose:
+            await _exchange(call, upstream, client, answer, shared.limits)
+    finally:
+        kept = call.place.target.tls and answer.reusable and not flight.label_rose
+        if not (kept and shared.warm.keep(whom, upstream)):
+            await upstream.aclose()
 
 
 async def admitted(ask: EgressAsk, place: Place, shared: Relaying) -> EgressDecision:
@@ -108,6 +113,8 @@ async def admitted(ask: EgressAsk, place: Place, shared: Relaying) -> EgressDeci
     # The record itself, not one like it: brokerd read the file between the two times that it was looked at here.
     if shared.destinations.find(place.name) is not place:
         raise Fault("rules-invalid", _CHANGED)
+    # A label may have risen in the very moment of the answer.
+    await anyio.lowlevel.checkpoint_if_cancelled()
     return decision
 
 
@@ -185,16 +192,17 @@ async def _download(upstream: Upstream, client: Client, answer: Answer, limits: 
 
 
 async def _received(upstream: Upstream, answer: Answer, by: float) -> bytes:
-    """What came; nothing where the connection has ended, however it did.
+    """What came; nothing where the connection has ended.
 
     Raises:
-        Fault, Garbled: nothing came in time.
+        Fault, Garbled: nothing came in time, or the connection broke.
 
     """
     try:
         return await upstream.receive(by)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return b""
+        answer.break_off()
+        raise _broken(answer) from None
     except TimeoutError:
         if answer.status is None:
             raise Fault("upstream-unreachable", "the destination took the request and did not answer in time") from None
@@ -205,17 +213,20 @@ async def _pass(data: bytes, client: Client, answer: Answer) -> None:
     for portion in _portions(data):
         out = answer.receive(portion)
         if answer.broken and answer.status is None:
-            raise Fault("upstream-unreachable", answer.problem)
+            raise _broken(answer)
         try:
             await client.send(out)
         except Gone:
             answer.client_left = True
         if answer.broken:
-            raise Garbled
-        if answer.complete:
-            break
+            raise _broken(answer)
         if len(portion) == _PORTION_BYTES:
             await anyio.lowlevel.checkpoint()
+
+
+def _broken(answer: Answer) -> Fault | Garbled:
+    """What is raised of an answer that is broken: a client that has been told nothing yet can be told why."""
+    return Fault("upstream-unreachable", answer.problem) if answer.status is None else Garbled()
 
 
 def _portions(data: bytes) -> Iterator[bytes]:

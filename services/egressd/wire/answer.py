@@ -102,6 +102,10 @@ class Answer:
         What came last is metered with what comes next, unless it is much: what others wait for passes first.
         """
         self._meter_unread()
+        if self.complete:
+            # Behind the answer: its connection is used no more.
+            self._upstream.feed(data)
+            return b""
         if self.client_left:
             self.read_after_bytes += len(data)
         upstream, out = self._upstream, list[bytes]()
@@ -119,6 +123,10 @@ class Answer:
         if upstream.whole:
             self._end(out)
         return b"".join(out)
+
+    def break_off(self) -> None:
+        """The connection has broken, which is no end: an answer that has none of its own is not whole."""
+        self.broken = True
 
     def stop(self) -> None:
         """Take what is known of an answer that will not go on."""
