@@ -7,7 +7,7 @@ A request takes the trace along that is under way.
 import math
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ async def call(
             `reply-unexpected` when the answer is none of `replies`.
 
     """
-    with await _asked(path, request, connect_within_s, unreachable) as connection:
+    with await _asked(path, request, timeout_s, connect_within_s, unreachable) as connection:
         body = await _body(connection, bytearray(), timeout_s, unreachable)
     if body is None:
         raise Fault(unreachable)
@@ -60,7 +60,7 @@ async def stream(
 
     Leaving the block closes the connection. Raises as `call`, from the block's entry or from the iteration.
     """
-    with await _asked(path, request, connect_within_s, unreachable) as connection:
+    with await _asked(path, request, timeout_s, connect_within_s, unreachable) as connection:
         yield _replies(connection, decoder(replies), timeout_s, unreachable)
 
 
@@ -82,7 +82,7 @@ async def _body(
     connection: socket.socket, buffer: bytearray, timeout_s: float | None, unreachable: str
 ) -> bytes | None:
     """The body of the next frame, or None when the daemon has closed between two."""
-    by = math.inf if timeout_s is None else raw.deadline(timeout_s)
+    by = _deadline(timeout_s)
     try:
         while (end := _end(buffer)) is None or len(buffer) < end:
             if not buffer:
@@ -107,13 +107,24 @@ def _end(buffer: bytearray) -> int | None:
     return frame.HEADER_BYTES + frame.body_length(bytes(buffer[: frame.HEADER_BYTES]))
 
 
-async def _asked(path: Path, request: msgspec.Struct, within_s: float, unreachable: str) -> socket.socket:
-    """A connection on which a request has been sent."""
+def _deadline(timeout_s: float | None) -> float:
+    return math.inf if timeout_s is None else raw.deadline(timeout_s)
+
+
+async def _asked(
+    path: Path, request: msgspec.Struct, timeout_s: float | None, within_s: float, unreachable: str
+) -> socket.socket:
+    """A connection on which a request has been sent, in no more time than its answer may take."""
     connection = await _connect(path, within_s, unreachable)
     try:
-        # Broken: the daemon may have refused the peer or the frame before it was read, and its answer says which.
-        with suppress(OSError):
-            await raw.send(connection, frame.pack(trace.joined(request) if isinstance(request, Traced) else request))
+        data = frame.pack(trace.joined(request) if isinstance(request, Traced) else request)
+        try:
+            await raw.send(connection, data, _deadline(timeout_s))
+        except TimeoutError:
+            raise Fault(unreachable) from None
+        except OSError:
+            # The daemon may have refused the peer or the frame before it was read, and its answer says which.
+            pass
     except BaseException:
         connection.close()
         raise

@@ -16,12 +16,18 @@ import pytest
 from proto import frame
 from proto.faults import Fault
 from proto.messages.memory import MemoryBlock, MemoryBlockReply
-from proto.messages.wire import Error, Ok, Ping
+from proto.messages.wire import Error, Ok, Ping, Request
 from proto.role.call import call, stream
 from proto.role.listen import listen
 from proto.role.serve import Connection, Server
 
 pytestmark = pytest.mark.anyio
+
+
+class Long(Request, frozen=True, tag="long"):
+    """More than the buffer of a socket holds."""
+
+    data: bytes = b"x" * 900_000
 
 
 async def _block(request: MemoryBlock, connection: Connection) -> msgspec.Struct:
@@ -138,3 +144,17 @@ async def test_a_daemon_that_is_not_there_is_unreachable(home: Path) -> None:
     with pytest.raises(Fault) as caught:
         await call(home / "none.sock", Ping(), Ok, unreachable="memoryd-unreachable")
     assert caught.value.code == "memoryd-unreachable"
+
+
+@pytest.mark.parametrize("request_", [Ping(), Long()])
+async def test_a_daemon_that_does_not_read_is_waited_for_no_longer_than_it_may_take(
+    home: Path, request_: msgspec.Struct
+) -> None:
+    with contextlib.closing(listen(home / "s.sock")), anyio.fail_after(20):
+        with pytest.raises(Fault) as caught:
+            await call(home / "s.sock", request_, Ok, timeout_s=0.05, unreachable="memoryd-unreachable")
+        assert caught.value.code == "memoryd-unreachable"
+        with pytest.raises(Fault) as caught:
+            async with stream(home / "s.sock", request_, Ok, timeout_s=0.05) as answers:
+                await anext(answers)
+        assert caught.value.code == "peer-unreachable"
