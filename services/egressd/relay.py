@@ -201,7 +201,7 @@ async def _received(upstream: Upstream, answer: Answer, by: float) -> bytes:
     try:
         return await upstream.receive(by)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        answer.break_off()
+        # A break is no end: an answer that has none of its own is not whole.
         raise _broken(answer) from None
     except TimeoutError:
         if answer.status is None:
@@ -225,7 +225,7 @@ async def _pass(data: bytes, client: Client, answer: Answer) -> None:
 
 
 def _broken(answer: Answer) -> Fault | Garbled:
-    """What is raised of an answer that is broken: a client that has been told nothing yet can be told why."""
+    """What is raised where an answer or its connection is broken: a client that was told nothing yet can be told why."""
     return Fault("upstream-unreachable", answer.problem) if answer.status is None else Garbled()
 
 

@@ -124,10 +124,6 @@ class Answer:
             self._end(out)
         return b"".join(out)
 
-    def break_off(self) -> None:
-        """The connection has broken, which is no end: an answer that has none of its own is not whole."""
-        self.broken = True
-
     def stop(self) -> None:
         """Take what is known of an answer that will not go on."""
         if self._over:
