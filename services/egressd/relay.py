@@ -225,7 +225,7 @@ async def _pass(data: bytes, client: Client, answer: Answer) -> None:
 
 
 def _broken(answer: Answer) -> Fault | Garbled:
-    """What is raised where an answer or its connection is broken: a client that was told nothing yet can be told why."""
+    """What is raised where an answer or its connection is broken: a client told nothing yet can be told why."""
     return Fault("upstream-unreachable", answer.problem) if answer.status is None else Garbled()
 
 
